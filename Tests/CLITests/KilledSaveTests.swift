@@ -35,7 +35,8 @@ import Testing
                 try? FileManager.default.removeItem(at: saved.deletingLastPathComponent())
                 try FileManager.default.createDirectory(
                     at: saved.deletingLastPathComponent(), withIntermediateDirectories: false)
-                try killSaving(versions: files, to: saved, after: stream.uniform(in: 0...0.05))
+                try killSaving(
+                    versions: files, to: saved, after: files[round % 2], delay: stream.uniform(in: 0...0.05))
                 let read = try Personalization(contentsOf: saved)
                 let index = try #require(versions.firstIndex(of: read), "after kill \(round)")
                 #expect(try Data(contentsOf: saved) == Data(contentsOf: files[index]))
@@ -46,15 +47,15 @@ import Testing
         }
     }
 
-    /// Starts a process that repeatedly saves the versions, and kills it `seconds` after the first save.
-    private func killSaving(versions: [URL], to file: URL, after seconds: Float) throws {
+    /// Starts a process that repeatedly saves the versions, and kills it `delay` seconds after it has saved one of them.
+    private func killSaving(versions: [URL], to file: URL, after version: URL, delay: Float) throws {
         let process = Process()
         process.executableURL = Self.saveLoop
         process.arguments = [file.path] + versions.map(\.path)
         try withoutBlockedSignals { try process.run() }
-        let deadline = Date(timeIntervalSinceNow: 30)
-        while !FileManager.default.fileExists(atPath: file.path), process.isRunning, Date() < deadline { usleep(500) }
-        usleep(UInt32(seconds * 1e6))
+        let (deadline, expected) = (Date(timeIntervalSinceNow: 60), try Data(contentsOf: version))
+        while (try? Data(contentsOf: file)) != expected, process.isRunning, Date() < deadline { usleep(500) }
+        usleep(UInt32(delay * 1e6))
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         #expect(process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGKILL)

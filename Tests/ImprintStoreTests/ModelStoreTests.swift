@@ -238,8 +238,9 @@ import Testing
             for round in 0..<48 {
                 // New folders from time to time, so that first installations are killed too.
                 let folder = parent.appending(path: "store \(round / 6)")
-                let (isFirst, wait) = (round % 6 == 0, random.uniform(in: 0...0.06))
-                try await killInstalling(into: folder, arguments, after: wait, ofFirst: isFirst)
+                let (isFirst, delay) = (round % 6 == 0, random.uniform(in: 0...0.06))
+                try await killInstalling(
+                    into: folder, arguments, after: isFirst ? nil : pair[round % 2].sha256, delay: delay)
                 let store = try ModelStore(at: folder)
                 guard let current = try store.current else {
                     #expect(isFirst, "after kill \(round)")
@@ -261,29 +262,36 @@ import Testing
         }
     }
 
-    /// Starts the process, and kills it some seconds after its start or after its first change.
+    /// Starts the process, and kills it a delay after it has created the folder, or after a model is in use.
+    /// - Parameters:
+    ///   - model: The digest of the model; nil for the folder.
+    ///   - delay: The delay in seconds.
     private func killInstalling(
-        into folder: URL, _ arguments: [String], after seconds: Float, ofFirst: Bool
+        into folder: URL, _ arguments: [String], after model: String?, delay: Float
     ) async throws {
         let process = Process()
         process.executableURL = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
             path: "InstallLoop")
         process.arguments = [folder.path] + arguments
-        let before = try? Data(contentsOf: folder.appending(path: "models.json"))
         try withoutBlockedSignals { try process.run() }
-        let deadline = Date(timeIntervalSinceNow: 30)
-        while process.isRunning, Date() < deadline {
-            if ofFirst
-                ? FileManager.default.fileExists(atPath: folder.path)
-                : (try? Data(contentsOf: folder.appending(path: "models.json"))) != before
-            {
-                break
-            }
-            try await Task.sleep(for: .microseconds(200))
+        let deadline = Date(timeIntervalSinceNow: 60)
+        func hasStarted() -> Bool {
+            model.map { $0 == currentModel(in: folder) } ?? FileManager.default.fileExists(atPath: folder.path)
         }
-        try await Task.sleep(for: .seconds(Double(seconds)))
+        while !hasStarted(), process.isRunning, Date() < deadline { try await Task.sleep(for: .microseconds(200)) }
+        try await Task.sleep(for: .seconds(Double(delay)))
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
         #expect(process.terminationReason == .uncaughtSignal && process.terminationStatus == SIGKILL)
+    }
+
+    /// Returns the digest of the model in use in a store that another process changes; nil without a model.
+    private func currentModel(in folder: URL) -> String? {
+        struct Index: Decodable {
+            struct Model: Decodable { let sha256: String }
+            let current: Model
+        }
+        let index = try? Data(contentsOf: folder.appending(path: StoreIndex.fileName))
+        return index.flatMap { try? JSONDecoder().decode(Index.self, from: $0) }?.current.sha256
     }
 }
