@@ -25,11 +25,18 @@ import Testing
 
     /// Runs a command after the reader of its output has closed the pipe; the status is the exit status of the command.
     private func runUnread(_ command: String, folder: URL) throws -> CommandOutput {
-        let run = try shell("{ sleep 0.3; $imprint \(command); echo $? > status; } | true", folder: folder)
-        let status = try String(contentsOf: folder.appending(path: "status"), encoding: .utf8)
+        let script = """
+            python3 - "$imprint" \(command) <<'END'
+            import os, subprocess, sys
+            reader, writer = os.pipe()
+            os.close(reader)
+            status = subprocess.run(sys.argv[1:], stdout=writer).returncode
+            print(status if status >= 0 else 128 - status)
+            END
+            """
+        let run = try shell(script, folder: folder)
         return CommandOutput(
-            status: try #require(Int32(status.trimmingCharacters(in: .newlines))), output: run.output,
-            errors: run.errors)
+            status: try #require(Int32(run.output.trimmingCharacters(in: .newlines))), output: "", errors: run.errors)
     }
 
     @Test("A command that writes a file succeeds if the reader of its JSON lines closes the pipe")
@@ -269,7 +276,7 @@ import Testing
             // Standard output and standard error are a full pipe, so the command waits with its first message.
             let script = """
                 python3 - "$imprint" \(command) <<'END'
-                import os, subprocess, sys, time
+                import glob, os, subprocess, sys, time
                 reader, writer = os.pipe()
                 os.set_blocking(writer, False)
                 try:
@@ -279,13 +286,17 @@ import Testing
                     os.set_blocking(writer, True)
                 process = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=writer)
                 os.close(writer)
-                # The command has checked its outputs once it waits for the pipe: then it uses no more processor time.
-                before, used = -1, 0
-                while used != before or used == 0:
-                    time.sleep(1)
-                    before = used
-                    used = sum(map(int, open(f"/proc/{process.pid}/stat").read().rsplit(")")[1].split()[11:13]))
-                assert process.poll() is None, process.returncode
+                # The command has checked its outputs once a thread waits for the pipe, in the kernel's function pipe_write.
+                def waits():
+                    for file in glob.glob(f"/proc/{process.pid}/task/*/wchan"):
+                        try:
+                            if "pipe_write" in open(file).read(): return True
+                        except OSError:
+                            pass  # The thread has ended.
+                    return False
+                while not waits():
+                    assert process.poll() is None, process.returncode
+                    time.sleep(0.05)
                 with open("\(chosen)", "w") as file:
                     file.write("mine")
                 with os.fdopen(reader, "rb") as messages:

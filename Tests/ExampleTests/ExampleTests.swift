@@ -202,8 +202,14 @@ import Testing
             let watched = try run(
                 URL(filePath: "/bin/sh"),
                 [
-                    "-c", "\"$@\" & sleep 5; kill $! && wait", "sh", Examples.program("ObjectCamera").path,
-                    Examples.model, camera.path, "--watch",
+                    "-c",
+                    #"""
+                    "$@" > "$0" &
+                    while [ ! -s "$0" ] && kill -0 $!; do sleep 0.05; done
+                    kill $! && wait
+                    cat "$0"
+                    """#, folder.appending(path: "watched").path, Examples.program("ObjectCamera").path, Examples.model,
+                    camera.path, "--watch",
                 ])
             #expect(watched.output.hasPrefix("3.jpg: "), "\(watched)")
 

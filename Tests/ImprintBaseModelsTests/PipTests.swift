@@ -158,20 +158,18 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
         }
     }
 
-    @Test("Cancelling ends pip and leaves nothing behind")
+    @Test("Cancelling ends pip and leaves nothing behind", .timeLimit(.minutes(5)))
     func cancel() async throws {
         try await withBases { bases, folder in
             let installer = try installer(
                 bases, folder, sha256: String(repeating: "0", count: 64),
-                pip: "mkdir \"$target\"; echo > started; exec sleep 100")
+                pip: "mkdir \"$target\"; echo > started; exec sleep 1000")
             let task = Task { try await installer.install("small", acceptsLicense: true) }
             while !FileManager.default.fileExists(atPath: folder.appending(path: "started").path) {
                 try await Task.sleep(for: .milliseconds(5))
             }
-            let start = ContinuousClock.now
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
-            #expect(ContinuousClock.now - start < .seconds(50))
             #expect(files(of: bases).isEmpty)
         }
     }
