@@ -61,7 +61,11 @@ import Testing
         "A drawing without a size may have negative coordinates",
         .enabled(if: SVG.isAvailable, "librsvg is not installed"), arguments: [-500, -45, 500])
     func coordinates(offset: Int) throws {
-        _ = try render("", "<g transform='translate(\(offset) \(offset))'>\(Self.shapes)</g>")
+        let image = try render("", "<g transform='translate(\(offset) \(offset))'>\(Self.shapes)</g>")
+        // The rectangle is on the left, and the upper right corner is outside of the disc.
+        let pixel = Array(image.samples[(4 * (64 * image.width + 20))...].prefix(4))
+        #expect(pixel == [0xC0, 0x20, 0x20, 255])
+        #expect(image.samples[4 * (image.width - 1) + 3] == 0)
     }
 
     /// Returns the artwork of a drawing whose visible part is 80 units wide and 40 high.

@@ -362,8 +362,11 @@ import Testing
         let compositor = Compositor(
             artworks: [artwork], backdrops: try Backdrops([], size: 48, workers: Workers(1)), seed: 1)
         for index in 0..<4 {
-            _ = try compositor.positive(index)
-            _ = try compositor.hardNegative(index)
+            let (positive, negative) = (try compositor.positive(index), try compositor.hardNegative(index))
+            #expect(positive.logo == positive.subject && negative.logo == nil)
+            for composite in [positive, negative] {
+                #expect(composite.image.width == 48 && composite.image.height == 48 && composite.image.channels == 3)
+            }
         }
     }
 

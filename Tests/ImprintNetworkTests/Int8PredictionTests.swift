@@ -189,7 +189,11 @@ import Testing
         let quantizer = Quantizer(network, parameters: parameters)
         let quantized = try quantizer.quantize(for: Self.images(network, 0..<2))
         let result = try quantizer.limitingError(of: quantized, on: Self.images(network, 2..<4), to: 0.1)
-        #expect(!result.floatLayers.isEmpty)
+        #expect(!result.floatLayers.isEmpty && result.error.relativeError <= 0.1)
+        let integerLayers = result.parameters.quantization?.weights.keys.sorted() ?? []
+        #expect(Set(integerLayers).isDisjoint(with: result.floatLayers))
+        let layerCount = try #require(quantized.quantization).weights.count
+        #expect(integerLayers.count + result.floatLayers.count == layerCount)
     }
 
     @Test("Images without any activation can be quantized") func zeros() throws {

@@ -62,11 +62,16 @@ import Testing
         try Self.withPhotos(4) { photos in
             let model = try Self.model()
             let quantized = try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1)).model
-            #expect(throws: ImprintError.self) { try quantized.quantized(for: photos) }
-            #expect(throws: ImprintError.self) {
+            let quantizedModel = ImprintError.invalidSetting(
+                name: "model", found: "a quantized model", expected: "the model in float32 from which it was made")
+            #expect(throws: quantizedModel) { try quantized.quantized(for: photos) }
+            let smallLimit = ImprintError.invalidSetting(
+                name: "errorLimit", found: "1e-09",
+                expected: "a larger number, because the error of each layer in int8 is larger")
+            #expect(throws: smallLimit) {
                 try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1e-9))
             }
-            #expect(throws: ImprintError.self) { try model.quantized(for: Array(photos.prefix(3))) }
+            #expect(throws: Self.tooFewReadable) { try model.quantized(for: Array(photos.prefix(3))) }
         }
     }
 
@@ -90,9 +95,12 @@ import Testing
             let quantized = try Self.model().quantized(for: photos)
             #expect(quantized.skipped.map(\.url) == [photos[1]])
             try Data("no image".utf8).write(to: photos[2])
-            #expect(throws: ImprintError.self) { try Self.model().quantized(for: photos) }
+            #expect(throws: Self.tooFewReadable) { try Self.model().quantized(for: photos) }
         }
     }
+
+    private static let tooFewReadable = ImprintError.invalidSetting(
+        name: "photos", found: "3 readable files", expected: "at least 4 photos")
 
     @Test("The levels of a detector's pyramid are quantized") func detector() throws {
         try Self.withPhotos(4) { photos in

@@ -330,7 +330,9 @@ import Testing
             #expect(throws: ImprintError.labelExists("leaf", known: known)) {
                 try personalizer(detector, [], annotations)
             }
-            #expect(throws: ImprintError.self) { try personalizer(detector, []) }
+            let noLogo = ImprintError.invalidSetting(
+                name: "artwork", found: "empty", expected: "artwork of a new logo, or photos with its boxes")
+            #expect(throws: noLogo) { try personalizer(detector, []) }
             #expect(throws: ImprintError.self) { try personalizer(detector, ["new"], threads: 0) }
             let other = try ImageClassifier(model(stride: 8))
             let error = #expect(throws: ImprintError.self) { try personalizer(other, ["new"]) }

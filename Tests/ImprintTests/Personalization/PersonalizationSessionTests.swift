@@ -278,15 +278,21 @@ import Testing
 
     @Test("Settings out of range are rejected")
     func settings() throws {
-        let changes: [(inout PersonalizationConfiguration) -> Void] = [
-            { $0.views = 0 }, { $0.rank = 65 }, { $0.penalty = -1 }, { $0.rehearsalWeight = .nan }, { $0.blocks = 9 },
-            { $0.memoryLimit = 0 }, { $0.timeLimit = .zero }, { $0.threads = 0 },
+        let changes: [(name: String, change: (inout PersonalizationConfiguration) -> Void)] = [
+            ("views", { $0.views = 0 }), ("rank", { $0.rank = 65 }), ("penalty", { $0.penalty = -1 }),
+            ("rehearsalWeight", { $0.rehearsalWeight = .nan }), ("blocks", { $0.blocks = 9 }),
+            ("memoryLimit", { $0.memoryLimit = 0 }), ("timeLimit", { $0.timeLimit = .zero }),
+            ("threads", { $0.threads = 0 }),
         ]
-        for change in changes {
+        for (name, change) in changes {
             var configuration = PersonalizationConfiguration()
             change(&configuration)
-            #expect(throws: ImprintError.self) {
+            let error = #expect(throws: ImprintError.self) {
                 try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            }
+            guard case .invalidSetting(name, _, _) = error else {
+                Issue.record("\(name): \(String(describing: error))")
+                continue
             }
         }
     }

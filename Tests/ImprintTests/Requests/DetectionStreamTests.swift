@@ -53,7 +53,12 @@ import Testing
         "Settings of a tracker out of range are errors",
         arguments: [(0, 1), (1.5, 1), (.nan, 1), (0.5, -1)] as [(Float, Int)])
     func settings(overlap: Float, missed: Int) {
-        #expect(throws: ImprintError.self) {
+        let error =
+            overlap == 0.5
+            ? ImprintError.invalidSetting(name: "maximumMissedFrames", found: "\(missed)", expected: "0 or more")
+            : .invalidSetting(
+                name: "minimumOverlap", found: "\(overlap)", expected: "more than 0, and at most 1")
+        #expect(throws: error) {
             _ = try ObjectTracker(minimumOverlap: overlap, maximumMissedFrames: missed)
         }
     }
@@ -104,7 +109,7 @@ import Testing
         #expect(try await iterator.next() == nil)
         let (others, second) = AsyncStream.makeStream(of: ImageSource.self)
         second.yield(.image(testImage(1)))
-        await #expect(throws: ImprintError.self) {
+        await #expect(throws: ImprintError.notADetector(network: "small")) {
             for try await _ in DetectionRequest(try smallModel()).detections(for: others, every: .zero) {}
         }
     }

@@ -247,6 +247,11 @@ import Testing
         }
         _ = await task.result
         // The time limit of the suite ends this wait if the camera does not stop.
-        for await _ in ends { break }
+        var isStopped = false
+        for await _ in ends {
+            isStopped = true
+            break
+        }
+        #expect(isStopped)
     }
 }
