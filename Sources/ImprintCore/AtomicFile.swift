@@ -5,8 +5,8 @@ package import Foundation
 /// The bytes are written to a temporary file `.imprint-<process>-<number>.partial` in the same folder. This file is flushed to the disk and
 /// renamed to the target, and then the folder is flushed. A process that is killed leaves only the temporary file, which may be deleted.
 ///
-/// Symbolic links are followed: the target is replaced, and the link stays. An existing file keeps its permissions; a new file gets 0644 minus
-/// the umask of the process. Folders, devices and pipes are rejected.
+/// Symbolic links are followed: the target is replaced, and the link stays. Folders, devices and pipes are rejected. Unless the caller sets the
+/// permissions, an existing file keeps its own, and a new file gets 0644 minus the umask of the process.
 package enum AtomicFile {
     /// The temporary file during writing.
     package struct Output: ~Copyable {
@@ -48,14 +48,22 @@ package enum AtomicFile {
     }
 
     /// Creates or replaces the file at `url` with the bytes that `body` writes.
+    /// - Parameters:
+    ///   - url: The file, or a symbolic link to it.
+    ///   - permissions: The permission bits of the file, also while it is written, such as 0600 for a file that only its user can read; nil
+    ///     keeps those of an existing file.
+    ///   - body: Writes the content.
     /// - Throws: `FileError`, and the errors of `body`. In both cases, the file at `url` is unchanged and there is no temporary file. The only
     ///   exception is `FileError.notConfirmed`: the new file is in place, but a power cut may undo the change.
-    package static func write(to url: URL, _ body: (borrowing Output) throws -> Void) throws {
+    package static func write(
+        to url: URL, permissions: mode_t? = nil, _ body: (borrowing Output) throws -> Void
+    ) throws {
         let path = url.path
         let target = try followingLinks(path)
-        let permissions = try permissionsOfRegularFile(at: target, shownAs: path)
+        let existing = try permissionsOfRegularFile(at: target, shownAs: path)
+        let permissions = permissions ?? existing
         let folder = URL(filePath: target).deletingLastPathComponent().path
-        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: path)
+        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: path, permissions: permissions)
         do {
             defer { close(descriptor) }
             try body(Output(descriptor: descriptor, path: path))
@@ -79,7 +87,7 @@ package enum AtomicFile {
     /// If several processes create the same file at the same time, exactly one succeeds. A file system without hard links cannot
     /// guarantee this.
     /// - Returns: Whether the file was created; `false` if the name exists.
-    /// - Throws: The errors of `write(to:_:)`.
+    /// - Throws: The errors of `write(to:permissions:_:)`.
     package static func create(_ url: URL, _ body: (borrowing Output) throws -> Void) throws -> Bool {
         let path = url.path
         let folder = url.deletingLastPathComponent().path
@@ -110,10 +118,10 @@ package enum AtomicFile {
         return true
     }
 
-    /// Creates or replaces the file at `url` with `bytes`.
+    /// Creates or replaces the file at `url` with `bytes`, as `write(to:permissions:_:)` does.
     /// - Throws: `FileError`.
-    package static func write(_ bytes: [UInt8], to url: URL) throws {
-        try write(to: url) { try $0.write(bytes) }
+    package static func write(_ bytes: [UInt8], to url: URL, permissions: mode_t? = nil) throws {
+        try write(to: url, permissions: permissions) { try $0.write(bytes) }
     }
 
     /// Checks that a file can be written to `url`, without leaving a file behind.
@@ -188,14 +196,17 @@ package enum AtomicFile {
         return status.st_mode & 0o777
     }
 
+    /// Creates a temporary file, whose permissions are the given ones or 0644, both minus the umask.
     private static func createTemporaryFile(
-        in folder: String, shownAs path: String
+        in folder: String, shownAs path: String, permissions: mode_t? = nil
     ) throws(FileError) -> (Int32, String) {
         // The name does not contain the target's name, which may already have the maximum length.
         var number = 0
         while true {
             let temporary = "\(folder)/.imprint-\(getpid())-\(number).partial"
-            let descriptor = retryingInterrupts { open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644) }
+            let descriptor = retryingInterrupts {
+                open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions ?? 0o644)
+            }
             if descriptor >= 0 { return (descriptor, temporary) }
             if errno != EEXIST { throw .cannotWrite(path, errno: errno) }
             number += 1

@@ -53,16 +53,40 @@ public struct FleetKey: Sendable {
     /// `pub`. If several processes create the file at the same time, all of them get the same key.
     /// - Throws: The errors of `init(contentsOf:)`, `FileError` if the file cannot be written.
     public init(creatingIfMissing url: URL) throws {
-        if !FileManager.default.fileExists(atPath: url.path) {
-            try PrivateFile.create(at: url) {
-                let key = P384.Signing.PrivateKey()
-                try AtomicFile.write(
-                    Array(FleetKey(key).openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"))
-                return Array(key.pemRepresentation.line.utf8)
-            }
-        }
+        if !FileManager.default.fileExists(atPath: url.path) { try Self.createFile(at: url) }
         // Another process may have created the file.
         try self.init(contentsOf: url)
+    }
+
+    /// Creates the file of a random key, with its public key beside it, unless the file exists.
+    ///
+    /// If several processes or tasks create it at the same time, one of them does, and the others wait until it has finished.
+    private static func createFile(at url: URL) throws {
+        let lock = url.path + ".lock"
+        while true {
+            let descriptor = retryingInterrupts { open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
+            guard descriptor >= 0 else { throw FileError.cannotWrite(url.path, errno: errno) }
+            // Closing the lock file also unlocks it, and so does the end of a process.
+            defer { close(descriptor) }
+            guard retryingInterrupts({ flock(descriptor, LOCK_EX) }) == 0 else {
+                throw FileError.cannotWrite(url.path, errno: errno)
+            }
+            // Another process may have removed the lock file since it was opened; others then lock a new one.
+            guard isSame(lock, descriptor) else { continue }
+            defer { unlink(lock) }
+            if access(url.path, F_OK) == 0 { return }
+            let key = P384.Signing.PrivateKey()
+            try AtomicFile.write(Array(FleetKey(key).openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"))
+            try AtomicFile.write(Array(key.pemRepresentation.line.utf8), to: url, permissions: 0o600)
+            return
+        }
+    }
+
+    /// Whether a path names an open file.
+    private static func isSame(_ path: String, _ descriptor: Int32) -> Bool {
+        var (named, opened) = (stat(), stat())
+        return lstat(path, &named) == 0 && fstat(descriptor, &opened) == 0 && named.st_ino == opened.st_ino
+            && named.st_dev == opened.st_dev
     }
 
     /// The public key as a line in the OpenSSH format, which `flwr supernode register` reads from a file.

@@ -141,5 +141,8 @@ final class FleetStateFile: Sendable {
         return state
     }
 
-    func write(_ state: FleetState) throws { try PrivateFile.write(Array(try JSONEncoder().encode(state)), to: url) }
+    /// Replaces the state; only the user can read the file.
+    func write(_ state: FleetState) throws {
+        try AtomicFile.write(Array(try JSONEncoder().encode(state)), to: url, permissions: 0o600)
+    }
 }

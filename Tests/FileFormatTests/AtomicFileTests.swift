@@ -73,6 +73,26 @@ import Testing
         }
     }
 
+    @Test(
+        "A private file is also private while it is written",
+        arguments: [(nil, 0o600), (0o644, 0o600), (0o600, nil)] as [(existing: Int?, permissions: mode_t?)])
+    func privateFile(existing: Int?, permissions: mode_t?) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "private")
+            if let existing {
+                try AtomicFile.write([1], to: url)
+                try FileManager.default.setAttributes([.posixPermissions: existing], ofItemAtPath: url.path)
+            }
+            try AtomicFile.write(to: url, permissions: permissions) { output in
+                let temporary = try #require(try names(in: folder).first { $0.hasSuffix(".partial") })
+                #expect(try self.permissions(of: folder.appending(path: temporary)) == 0o600)
+                try output.write([2])
+            }
+            #expect(try self.permissions(of: url) == 0o600)
+            #expect(try Data(contentsOf: url) == Data([2]))
+        }
+    }
+
     @Test("Writing to a symbolic link replaces its target and keeps the link", arguments: [true, false])
     func link(targetExists: Bool) throws {
         try withTemporaryFolder { folder in

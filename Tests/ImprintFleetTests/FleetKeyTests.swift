@@ -27,9 +27,8 @@ import Testing
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "device.pem")
-        // The files of a process that was killed.
+        // The lock file of a process that was killed.
         try Data().write(to: folder.appending(path: "device.pem.lock"))
-        try Data("-----BEGIN".utf8).write(to: folder.appending(path: "device.pem.partial"))
         let keys = try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<16 { group.addTask { try FleetKey(creatingIfMissing: file).publicPEM } }
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
