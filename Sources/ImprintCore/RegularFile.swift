@@ -1,12 +1,16 @@
 package import Foundation
 
 /// A regular file opened for reading; folders, devices and pipes are rejected.
-package final class RegularFile {
+///
+/// All reads name their offset, so several threads can read at the same time.
+package final class RegularFile: Sendable {
     /// The flags to open a file: without O_NONBLOCK, opening a pipe without a writer would block forever.
     package static let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
 
-    private let descriptor: Int32
-    private let path: String
+    /// The open file, which `deinit` closes.
+    package let descriptor: Int32
+    /// The path in error messages.
+    package let path: String
     /// The state of the file when it was opened.
     package let stamp: FileStamp
     /// The size in bytes when the file was opened.
@@ -71,15 +75,33 @@ package final class RegularFile {
 
     /// Reads the file from start to end and passes each chunk to `body`.
     package func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-        guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw FileError.cannotRead(path, errno: errno) }
         try withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 64) { chunk in
+            var offset = 0
             while true {
-                let count = retryingInterrupts { Foundation.read(descriptor, chunk.baseAddress, chunk.count) }
-                if count < 0 { throw FileError.cannotRead(path, errno: errno) }
+                let count = try readPart(into: chunk, at: offset)
                 if count == 0 { return }
                 try body(UnsafeRawBufferPointer(rebasing: chunk[..<count]))
+                offset += count
             }
         }
+    }
+
+    /// Fills `bytes` with the content at `offset`, in bytes.
+    /// - Throws: `FileError.cannotRead`, also if the file ends before that.
+    package func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileError) {
+        var done = 0
+        while done < bytes.count {
+            let count = try readPart(into: UnsafeMutableRawBufferPointer(rebasing: bytes[done...]), at: offset + done)
+            if count == 0 { throw .cannotRead(path: path, reason: "it shrank while it was being read") }
+            done += count
+        }
+    }
+
+    /// Reads as many bytes as the system returns at once, and returns their number; 0 at the end of the file.
+    private func readPart(into bytes: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileError) -> Int {
+        let count = retryingInterrupts { pread(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+        if count < 0 { throw .cannotRead(path, errno: errno) }
+        return count
     }
 }
 

@@ -18,6 +18,23 @@ import Testing
         }
     }
 
+    @Test("A read at an offset fills the memory, or is an error if the file ends before that") func offsets() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "file")
+            let content = Data([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+            try content.write(to: url)
+            let file = try RegularFile(url.path)
+            var bytes = [UInt8](repeating: 0, count: 4)
+            try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 6) }
+            #expect(bytes == [6, 7, 8, 9])
+            #expect(throws: FileError.cannotRead(path: url.path, reason: "it shrank while it was being read")) {
+                try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 7) }
+            }
+            // A read from start to end does not depend on other reads.
+            #expect(try file.contents(limit: 10) == content)
+        }
+    }
+
     @Test("Devices and folders are rejected before they are read", arguments: ["/dev/zero", "/dev/null", "/tmp"])
     func otherKinds(path: String) {
         let error = FileError.cannotRead(

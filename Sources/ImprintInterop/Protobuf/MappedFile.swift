@@ -21,22 +21,18 @@ package final class MappedFile: Sendable {
     /// - Throws: `FileError` if the file is unreadable.
     init(contentsOf url: URL) throws(FileError) {
         path = url.path(percentEncoded: false)
-        // Without O_NONBLOCK, opening a pipe without a writer would block forever.
-        let descriptor = retryingInterrupts { [path] in open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-        guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, not a file")
-        }
-        count = Int(status.st_size)
+        let file = try RegularFile(path)
+        count = file.byteCount
         isMapped = true
         guard count > 0 else {
             base = nil
             return
         }
-        guard let mapped = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), mapped != MAP_FAILED else {
+        // The mapping stays after the file is closed.
+        let mapped = withExtendedLifetime(file) {
+            mmap(nil, file.byteCount, PROT_READ, MAP_PRIVATE, file.descriptor, 0)
+        }
+        guard let mapped, mapped != MAP_FAILED else {
             throw .cannotRead(path, errno: errno)
         }
         base = UnsafeRawPointer(mapped)

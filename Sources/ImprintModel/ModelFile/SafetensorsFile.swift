@@ -19,16 +19,8 @@ extension Safetensors {
         /// Opens the file at `url`.
         /// - Throws: `FileError` if it cannot be read, `SafetensorsError` if it violates the format.
         package convenience init(contentsOf url: URL) throws {
-            let path = url.path
-            // Without O_NONBLOCK, opening a pipe without a writer would block forever.
-            let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
-            guard descriptor >= 0 else { throw FileError.cannotRead(path, errno: errno) }
-            do {
-                try self.init(.descriptor(descriptor), path: path)
-            } catch {
-                close(descriptor)
-                throw error
-            }
+            let file = try RegularFile(url.path)
+            try self.init(.file(file), path: file.path)
         }
 
         /// Opens a file in memory.
@@ -46,13 +38,9 @@ extension Safetensors {
             self.source = source
         }
 
-        deinit {
-            if case .descriptor(let descriptor) = source { close(descriptor) }
-        }
-
         /// The open file and the offset of its data; nil for a file in memory.
         var opened: (descriptor: Int32, dataStart: Int)? {
-            if case .descriptor(let descriptor) = source { (descriptor, dataStart) } else { nil }
+            if case .file(let file) = source { (file.descriptor, dataStart) } else { nil }
         }
 
         /// Reads the elements of a tensor of this file as float32.
@@ -93,7 +81,7 @@ extension Safetensors {
                 for first in stride(from: 0, to: bytes.count, by: 1 << 18) {
                     let chunk = UnsafeMutableRawBufferPointer(
                         rebasing: bytes[first..<min(first + 1 << 18, bytes.count)])
-                    try source.read(into: chunk, at: start + offset + first, path)
+                    try source.read(into: chunk, at: start + offset + first)
                     checksum.update(UnsafeRawBufferPointer(chunk))
                 }
             }
@@ -147,7 +135,7 @@ extension Safetensors {
                 let count = min(1 << 20, length - start)
                 try chunk.withUnsafeMutableBytes { bytes in
                     let bytes = UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
-                    try source.read(into: bytes, at: dataStart + start, path)
+                    try source.read(into: bytes, at: dataStart + start)
                 }
                 hash.update(chunk.span.bytes.extracting(first: count))
             }
@@ -159,10 +147,10 @@ extension Safetensors {
 /// Reads and checks the header, and returns it with the offset of the data.
 private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors.Header, Int) {
     do {
-        let length = try source.length(path)
+        let length = source.length
         guard length >= 8 else { throw SafetensorsError.Problem.noHeaderLength(fileLength: length) }
         var word: UInt64 = 0
-        try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0, path) }
+        try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0) }
         let announced = UInt64(littleEndian: word)
         guard announced <= UInt64(Safetensors.maximumHeaderLength) else {
             throw SafetensorsError.Problem.headerTooLong(announced)
@@ -176,7 +164,7 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
             throw SafetensorsError.Problem.outOfMemory(byteCount: 8 * headerLength)
         }
         var bytes = [UInt8](repeating: 0, count: headerLength)
-        try bytes.withUnsafeMutableBytes { try source.read(into: $0, at: 8, path) }
+        try bytes.withUnsafeMutableBytes { try source.read(into: $0, at: 8) }
         let dataStart = 8 + headerLength
         return (try Safetensors.Header(bytes, dataLength: length - dataStart), dataStart)
     } catch let problem as SafetensorsError.Problem {
@@ -186,36 +174,22 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
 
 /// The source of the bytes: an open file, or memory.
 private enum Source {
-    case descriptor(Int32)
+    case file(RegularFile)
     case memory([UInt8])
 
-    /// Returns the number of bytes; folders, devices and pipes are rejected.
-    func length(_ path: String) throws(FileError) -> Int {
+    /// The number of bytes.
+    var length: Int {
         switch self {
-        case .memory(let bytes): return bytes.count
-        case .descriptor(let descriptor):
-            var status = stat()
-            guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path, errno: errno) }
-            guard status.st_mode & S_IFMT == S_IFREG else {
-                throw .cannotRead(path: path, reason: "it is a folder, device or pipe, expected a regular file")
-            }
-            return Int(status.st_size)
+        case .file(let file): file.byteCount
+        case .memory(let bytes): bytes.count
         }
     }
 
     /// Fills `bytes` with the data at `offset`.
-    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int, _ path: String) throws(FileError) {
+    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: Int) throws(FileError) {
         switch self {
+        case .file(let file): try file.read(into: bytes, at: offset)
         case .memory(let all): bytes.copyBytes(from: all[offset..<(offset + bytes.count)])
-        case .descriptor(let descriptor):
-            var done = 0
-            while done < bytes.count {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[done...])
-                let count = retryingInterrupts { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + done)) }
-                if count < 0 { throw .cannotRead(path, errno: errno) }
-                if count == 0 { throw .cannotRead(path: path, reason: "it shrank while it was being read") }
-                done += count
-            }
         }
     }
 }

@@ -171,7 +171,7 @@ extension HostileONNXTests {
             ["location": "inside", "offset": "4", "length": "9223372036854775807"]),
         external(
             "fewer elements than the shape", .malformed, "8 bytes for the shape", ["location": "inside", "length": "8"]),
-        external("a pipe", .unreadable, "not a file", ["location": "pipe"]) {
+        external("a pipe", .unreadable, "expected a regular file", ["location": "pipe"]) {
             _ = mkfifo($0.appending(path: "pipe").path, 0o600)
         },
     ]

@@ -129,7 +129,7 @@ import Testing
             file: "@model_path/weights\0"),
         blob("a missing file", .unreadable, "cannot be read", file: "@model_path/missing"),
         blob(
-            "a pipe", .unreadable, "not a file", file: "@model_path/pipe",
+            "a pipe", .unreadable, "expected a regular file", file: "@model_path/pipe",
             prepare: { _ = mkfifo($0.appending(path: "pipe").path, 0o600) }),
     ]
 
@@ -349,7 +349,7 @@ import Testing
         ) {
             try link("l", to: "/dev/zero")($0.appending(path: "Data"))
         },
-        package("a model that is a folder", .unreadable, "not a file", { root("f") }) {
+        package("a model that is a folder", .unreadable, "expected a regular file", { root("f") }) {
             try FileManager.default.createDirectory(at: $0.appending(path: "Data/f"), withIntermediateDirectories: true)
         },
     ]
