@@ -182,25 +182,14 @@ package struct Preparation: Sendable, Hashable {
 
     /// Stores these settings in a new folder, or checks those of a prepared folder.
     private func claim(_ folder: URL) throws {
-        try AtomicFile.makeFolder(folder)
-        let file = folder.appending(path: Self.stampName)
-        if let data = try? Data(contentsOf: file) {
-            let stamp = try? JSONDecoder().decode(Stamp.self, from: data)
+        let stamp = Stamp(shortSide: shortSide, quality: quality)
+        switch try StampedFolder(claiming: folder, for: stamp, named: Self.stampName) {
+        case .new: break
+        case .foreign(let entry): throw PreparationError.foreignFolder(folder: folder, found: entry)
+        case .stamped(let stamp):
             let found = stamp.flatMap { Preparation(found: $0) }
             guard found == self else { throw PreparationError.otherRules(folder: folder, found: found, expected: self) }
             guard stamp?.version == Stamp.current else { throw PreparationError.otherVersion(folder: folder) }
-            return
-        }
-        // `FileManager` omits names that are not UTF-8, which are errors here.
-        _ = try FolderListing(folder)
-        let contents = (try? FileManager.default.contentsOfDirectory(atPath: folder.displayPath)) ?? []
-        if let other = contents.min() { throw PreparationError.foreignFolder(folder: folder, found: other) }
-        do {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys]
-            try encoder.encode(Stamp(shortSide: shortSide, quality: quality)).write(to: file, options: .atomic)
-        } catch {
-            throw ImageError.unwritable(file: file, reason: reason(of: error))
         }
     }
 }

@@ -26,8 +26,8 @@ extension DrawingRecipe {
     ///   - isStopped: Whether to draw no more images; called from time to time.
     ///   - onProgress: Receives the number of finished images, from time to time.
     /// - Returns: The number of images, which is less than `count` after a stop.
-    /// - Throws: `DrawingError` if the folder holds other files or the count is out of range, `ImageError` if a file cannot be
-    ///   written.
+    /// - Throws: `DrawingError` if the folder holds other files or the count is out of range, `FileError` or `ImageError` if a file
+    ///   cannot be written.
     @discardableResult
     package func write(
         to folder: URL, count: Int, seed: UInt64, workers: Workers, isStopped: () -> Bool = { false },
@@ -38,7 +38,7 @@ extension DrawingRecipe {
         try claim(folder, for: Stamp(recipe: self, count: count, seed: seed))
         var files: [(label: Int, index: Int)] = []
         for label in labels.indices {
-            try makeFolder(folder.appending(path: labels[label].name))
+            try AtomicFile.makeFolder(folder.appending(path: labels[label].name))
             files += (0..<imageCount(ofLabel: label, count: count)).map { (label, $0) }
         }
         for start in stride(from: 0, to: files.count, by: 256) {
@@ -56,34 +56,15 @@ extension DrawingRecipe {
     }
 
     /// Stores the parameters in a new folder, or checks those of an existing data set.
-    private func claim(_ folder: URL, for stamp: Stamp) throws(DrawingError) {
-        try makeFolder(folder)
-        let file = folder.appending(path: Stamp.fileName)
-        if let data = try? Data(contentsOf: file) {
-            guard let found = try? JSONDecoder().decode(Stamp.self, from: data) else {
-                throw .foreignFolder(folder: folder, found: Stamp.fileName)
-            }
+    private func claim(_ folder: URL, for stamp: Stamp) throws {
+        switch try StampedFolder(claiming: folder, for: stamp, named: Stamp.fileName) {
+        case .new: break
+        case .foreign(let entry): throw DrawingError.foreignFolder(folder: folder, found: entry)
+        case .stamped(nil): throw DrawingError.foreignFolder(folder: folder, found: Stamp.fileName)
+        case .stamped(let found?):
             guard found == stamp else {
-                throw .otherDrawing(folder: folder, found: "\(found)", expected: "\(stamp)")
+                throw DrawingError.otherDrawing(folder: folder, found: "\(found)", expected: "\(stamp)")
             }
-            return
-        }
-        let contents = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        if let other = contents.min() { throw .foreignFolder(folder: folder, found: other) }
-        do {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys]
-            try encoder.encode(stamp).write(to: file, options: .atomic)
-        } catch {
-            throw .unwritable(file: file, reason: reason(of: error))
-        }
-    }
-
-    private func makeFolder(_ folder: URL) throws(DrawingError) {
-        do {
-            try AtomicFile.makeFolder(folder)
-        } catch {
-            throw .folder(error)
         }
     }
 }

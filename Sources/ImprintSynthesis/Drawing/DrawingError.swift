@@ -20,10 +20,6 @@ package enum DrawingError: DescribedError, Equatable, Sendable {
     case foreignFolder(folder: URL, found: String)
     /// The folder holds a data set that was drawn with another recipe, count or seed.
     case otherDrawing(folder: URL, found: String, expected: String)
-    /// A folder of the data set cannot be created.
-    case folder(FileError)
-    /// A file of the data set cannot be written; `reason` comes from the operating system.
-    case unwritable(file: URL, reason: String)
 }
 
 extension DrawingError {
@@ -49,10 +45,6 @@ extension DrawingError {
         case .otherDrawing(let folder, let found, let expected):
             "\(folder.path) holds a data set drawn from \(found), expected \(expected). "
                 + "Remove it or choose another folder."
-        case .folder(let error):
-            "\(error)"
-        case .unwritable(let file, let reason):
-            "\(file.path) cannot be written: \(reason). Check the folder, its permissions and the free space."
         }
     }
 }
