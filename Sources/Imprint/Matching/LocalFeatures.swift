@@ -90,23 +90,14 @@ public struct LocalFeatures: Sendable {
         let names = ("\(Self.standardization).scale", "\(Self.standardization).shift")
         guard let scale = parameters[names.0], let shift = parameters[names.1] else { return self }
         let extractor = extractor(plans: 4)
-        var sums = [Double](repeating: 0, count: scale.count)
-        var squares = sums
-        var count = 0.0
+        var statistics = ChannelStatistics(channels: scale.count)
         for image in images {
             let map = try extractor.run(image)
-            for position in 0..<map.shape.pixels {
-                for channel in scale.indices {
-                    let value = Double(map.values[position * scale.count + channel])
-                    sums[channel] += value
-                    squares[channel] += value * value
-                }
-            }
-            count += Double(map.shape.pixels)
+            withExtendedLifetime(map) { statistics.add(UnsafeBufferPointer(map.values)) }
         }
-        guard count > 0 else { return self }
-        let means = sums.map { $0 / count }
-        let deviations = zip(squares, means).map { max($0 / count - $1 * $1, 0).squareRoot() }
+        guard statistics.count > 0 else { return self }
+        let means = statistics.means
+        let deviations = statistics.variances.map { $0.squareRoot() }
         // A channel that is almost constant over the images would outweigh all others in a photo in which it varies, so it becomes 0.
         let smallest = deviations.sorted()[deviations.count / 2] / 1000
         let factors = deviations.map { $0 > smallest ? Float(1 / $0) : 0 }

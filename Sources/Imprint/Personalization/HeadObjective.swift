@@ -48,7 +48,7 @@ final class HeadObjective: TrainingObjective {
     /// The confidences of the unchanged model (the teacher) for each sample, [samples, labels].
     private var teacher: [Float]
     let plan: ExecutionPlan
-    private let scale: Standardization
+    private let standardization: Standardization
     /// The mean L1 norm of a standardized row.
     private let meanNorm: Float
     private var onStep: ((PersonalizationProgress.Step) -> Void)?
@@ -89,8 +89,9 @@ final class HeadObjective: TrainingObjective {
             _ = plan.input[(index * sample.features.count)...].update(fromContentsOf: sample.features)
         }
         baseLogits = try head.logits(of: plan.input, rows: rows)
-        scale = Standardization(plan.input, rows: rows, channels: channels, isCentred: head.hasBias)
-        scale.apply(to: plan.input)
+        standardization = Standardization(
+            UnsafeBufferPointer(plan.input), channels: channels, isCentred: head.hasBias)
+        standardization.apply(to: plan.input)
         let sum = plan.input.reduce(0.0) { $0 + Double(abs($1)) }
         meanNorm = max(Float(sum / Double(rows)), 1e-12)
         var scratch = Scratch(head)
@@ -99,36 +100,6 @@ final class HeadObjective: TrainingObjective {
             evaluate(index, nil, &scratch)
             softmax(&scratch.logits, ofFirst: scratch.logits.count - newCount)
             teacher += scratch.logits
-        }
-    }
-
-    /// The standardization of feature channels: x ← (x − mean) / standard deviation.
-    ///
-    /// It lets the optimizer change rarely active channels as much as others.
-    private struct Standardization {
-        var means: [Float]
-        var divisors: [Float]
-
-        init(_ rows: UnsafeMutableBufferPointer<Float>, rows count: Int, channels: Int, isCentred: Bool) {
-            var (sums, squares) = ([Double](repeating: 0, count: channels), [Double](repeating: 0, count: channels))
-            for index in 0..<(count * channels) {
-                let value = Double(rows[index])
-                sums[index % channels] += value
-                squares[index % channels] += value * value
-            }
-            let total = Double(count)
-            means = sums.map { isCentred ? Float($0 / total) : 0 }
-            let variances = zip(sums, squares).map { max($1 / total - ($0 / total) * ($0 / total), 0) }
-            // The floor avoids amplifying channels that are almost constant.
-            let floor = 0.01 * variances.reduce(0, +) / Double(channels) + 1e-12
-            divisors = variances.map { Float(($0 + floor).squareRoot()) }
-        }
-
-        func apply(to rows: UnsafeMutableBufferPointer<Float>) {
-            for index in rows.indices {
-                let channel = index % means.count
-                rows[index] = (rows[index] - means[channel]) / divisors[channel]
-            }
         }
     }
 
@@ -202,11 +173,7 @@ final class HeadObjective: TrainingObjective {
     private var change: Change {
         var weight = plan.parameters["change.weight"] ?? []
         var bias = plan.parameters["change.bias"] ?? trained.map { _ in 0 }
-        for index in weight.indices {
-            let channel = index / trained.count
-            weight[index] /= scale.divisors[channel]
-            bias[index % trained.count] -= weight[index] * scale.means[channel]
-        }
+        standardization.absorb(into: &weight, bias: &bias)
         return Change(weight: weight, bias: bias)
     }
 

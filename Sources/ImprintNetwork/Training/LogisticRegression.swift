@@ -47,10 +47,7 @@ package struct LogisticRegression {
     /// The labels of each row.
     private let targets: [[Int]]
     private let link: Link
-    /// The mean of each channel.
-    package let means: [Float]
-    /// The reciprocal of the standard deviation of each channel.
-    private let scales: [Float]
+    private let standardization: Standardization
     private let workers: Workers
     private let blocks: Int
 
@@ -72,36 +69,17 @@ package struct LogisticRegression {
         self.link = link
         self.workers = workers
         blocks = min(16, rows)
-        (means, scales) = Self.statistics(features, rows: rows, channels: channels)
-        var standardized = features
-        for row in 0..<rows {
-            for channel in 0..<channels {
-                let index = row * channels + channel
-                standardized[index] = (standardized[index] - means[channel]) * scales[channel]
-            }
+        let standardization = features.withUnsafeBufferPointer {
+            Standardization($0, channels: features.count / targets.count)
         }
+        var standardized = features
+        standardized.withUnsafeMutableBufferPointer { standardization.apply(to: $0) }
+        self.standardization = standardization
         self.features = standardized
     }
 
-    /// Returns the mean of each channel and the reciprocal of its standard deviation.
-    ///
-    /// Adds a hundredth of the mean variance to every variance, which limits the scale of nearly constant channels.
-    private static func statistics(_ features: [Float], rows: Int, channels: Int) -> ([Float], [Float]) {
-        var sums = [Double](repeating: 0, count: channels)
-        var squares = [Double](repeating: 0, count: channels)
-        for row in 0..<rows {
-            for channel in 0..<channels {
-                let value = Double(features[row * channels + channel])
-                sums[channel] += value
-                squares[channel] += value * value
-            }
-        }
-        let means = sums.map { $0 / Double(rows) }
-        let variances = zip(squares, means).map { max($0 / Double(rows) - $1 * $1, 0) }
-        let floor = 0.01 * variances.reduce(0, +) / Double(channels)
-        let scales = variances.map { $0 + floor > 0 ? Float(1 / ($0 + floor).squareRoot()) : 0 }
-        return (means.map { Float($0) }, scales)
-    }
+    /// The mean of each channel.
+    package var means: [Float] { standardization.means }
 
     /// Fits a head for each weight decay λ, from the largest to the smallest; each fit starts from the previous result.
     /// - Parameters:
@@ -117,16 +95,10 @@ package struct LogisticRegression {
 
     /// Converts parameters for standardized features to a head for the original ones.
     private func head(_ parameters: [Float]) -> Head {
-        var weights = [Float](repeating: 0, count: channels * labels)
-        var bias = (0..<labels).map { Double(parameters[channels * labels + $0]) }
-        for channel in 0..<channels {
-            for label in 0..<labels {
-                let weight = parameters[channel * labels + label] * scales[channel]
-                weights[channel * labels + label] = weight
-                bias[label] -= Double(weight) * Double(means[channel])
-            }
-        }
-        return Head(weights: weights, bias: bias.map { Float($0) })
+        var weights = Array(parameters[..<(channels * labels)])
+        var bias = Array(parameters[(channels * labels)...])
+        standardization.absorb(into: &weights, bias: &bias)
+        return Head(weights: weights, bias: bias)
     }
 
     // MARK: L-BFGS

@@ -20,22 +20,6 @@ struct HeadSamples {
         self.targets += targets
         precondition(features.count == count * shape.count, "there are \(features.count) values for \(count) samples")
     }
-
-    /// Returns the sum of x and of x² over all positions, by channel.
-    fileprivate var moments: (sums: [Double], squares: [Double]) {
-        let channels = shape.channels
-        var (sums, squares) = ([Double](repeating: 0, count: channels), [Double](repeating: 0, count: channels))
-        features.withUnsafeBufferPointer { features in
-            for start in stride(from: 0, to: features.count, by: channels) {
-                for channel in 0..<channels {
-                    let value = Double(features[start + channel])
-                    sums[channel] += value
-                    squares[channel] += value * value
-                }
-            }
-        }
-        return (sums, squares)
-    }
 }
 
 /// An objective that trains the heat maps of new logos on cached features of a frozen detector.
@@ -61,8 +45,7 @@ final class LogoHeadObjective: TrainingObjective {
     private let samples: HeadSamples
     private let replay: HeadSamples
     private let loss: HeatMapLoss
-    private let means: [Float]
-    private let standardDeviations: [Float]
+    private let standardization: Standardization
     private let logos: Int
     private var random: RandomStream
 
@@ -87,13 +70,9 @@ final class LogoHeadObjective: TrainingObjective {
             network, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: Self.batchSize, mode: .training, workers: workers))
         loss = HeatMapLoss(network.output)
-        let (sums, squares) = samples.moments
-        let total = Double(samples.count * samples.shape.pixels)
-        means = sums.map { Float($0 / total) }
-        let variances = zip(sums, squares).map { max($1 / total - ($0 / total) * ($0 / total), 0) }
-        // The floor avoids amplifying channels that are almost constant.
-        let floor = 0.01 * variances.reduce(0, +) / Double(variances.count) + 1e-12
-        standardDeviations = variances.map { Float(($0 + floor).squareRoot()) }
+        standardization = samples.features.withUnsafeBufferPointer {
+            Standardization($0, channels: samples.shape.channels)
+        }
     }
 
     /// Trains the head.
@@ -125,26 +104,16 @@ final class LogoHeadObjective: TrainingObjective {
 
     /// Writes the standardized features of a sample into a row of the batch.
     private func load(_ source: HeadSamples, _ index: Int, _ row: Int) {
-        let (length, channels) = (source.shape.count, source.shape.channels)
-        let input = plan.input
-        source.features.withUnsafeBufferPointer { features in
-            for start in stride(from: 0, to: length, by: channels) {
-                for channel in 0..<channels {
-                    input[row * length + start + channel] =
-                        (features[index * length + start + channel] - means[channel]) / standardDeviations[channel]
-                }
-            }
-        }
+        let length = source.shape.count
+        let input = UnsafeMutableBufferPointer(rebasing: plan.input[(row * length)..<((row + 1) * length)])
+        _ = input.update(fromContentsOf: source.features[(index * length)..<((index + 1) * length)])
+        standardization.apply(to: input)
     }
 
     private var head: Head {
         var weight = plan.parameters["\(Self.nodeName).weight"] ?? []
         var bias = plan.parameters["\(Self.nodeName).bias"] ?? []
-        for index in weight.indices {
-            let channel = index / logos
-            weight[index] /= standardDeviations[channel]
-            bias[index % logos] -= weight[index] * means[channel]
-        }
+        standardization.absorb(into: &weight, bias: &bias)
         return Head(weight: weight, bias: bias)
     }
 }
