@@ -73,95 +73,29 @@ extension PersonalizationSession {
     private static let lateCount = 16
 
     private func learn(
-        _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)], _ cache: URL?,
+        _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)], _ cacheFile: URL?,
         _ control: PersonalizationControl, _ onProgress: (_ done: Int, _ of: Int) -> Void
     ) throws -> PersonalizationResult {
         let clock = RunClock()
         let limit = configuration.timeLimit?.seconds ?? .infinity
-        // Feature extraction may take 80 % of the time limit; the rest is for training.
         func isTimeUp(_ fraction: Double) -> Bool { clock.seconds >= limit * fraction }
-        let labelled = folder.map { folder in
-            folder.items.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
-        }
-        let all = interleaved(
-            (labelled ?? []) + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
-        try checkLabels(of: all.map(\.evidence))
-        var saved = clock.seconds
-        let store = try cache.map {
-            try FeatureCache(
-                $0, base: base.model.identity, blocks: configuration.blocks, views: views.count,
-                length: base.runtime.featureCount(blocks: configuration.blocks))
-        }
-        var cacheFailure: FileError?
-        func saveCache() {
-            do throws(FileError) {
-                try store?.save()
-                cacheFailure = nil
-            } catch {
-                cacheFailure = error
-            }
-        }
-        defer { saveCache() }
+        let photos = photosInTurn(folder, corrections)
+        try checkLabels(of: photos.map(\.evidence))
+        var cache = SavedCache(try cacheFile.map(openCache), clock)
+        defer { cache.save() }
 
-        var examples: [Example] = []
-        var skipped: [SkippedImage] = []
-        var ending = PersonalizationResult.Ending.completed
-        var readCount = 0
-        /// The number of photos that were read in time; nil until the time is up.
-        var countInTime: Int?
-        let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
-        let chunkSize = 2 * workers.count
-        for start in stride(from: 0, to: all.count, by: chunkSize) {
-            try control.check()
-            if isTimeUp(0.8) {
-                let inTime = countInTime ?? readCount
-                countInTime = inTime
-                if readCount - inTime >= Self.lateCount || !learnable(examples, folder).isEmpty {
-                    ending = .timeLimit
-                    break
-                }
-            }
-            let next = Array(all[start..<min(start + chunkSize, all.count)])
-            for (item, outcome) in zip(next, try features(next, store, workers)) {
-                switch outcome {
-                case .success(let example):
-                    examples.append(example)
-                case .failure(let reason): skipped.append(SkippedImage(url: item.photo, reason: reason))
-                }
-            }
-            readCount += next.count
-            onProgress(readCount, all.count)
-            // If the process is killed, at most five seconds of work are lost.
-            if clock.seconds - saved > 5, cacheFailure == nil {
-                saveCache()
-                saved = clock.seconds
-            }
-            let bytes = examples.reduce(0) { $0 + $1.byteCount }
-            if let each = examples.first?.byteCount, bytes / each > capacity(for: each) {
-                examples = Array(examples.prefix(capacity(for: each)))
-                ending = .memoryLimit
-                break
-            }
-        }
-        saveCache()
+        // Feature extraction may take 80 % of the time limit; the rest is for training.
+        let extracted = try extractFeatures(
+            of: photos, folder, &cache, control, isTimeUp: { isTimeUp(0.8) }, onProgress)
+        let skipped = extracted.skipped
+        var (examples, ending) = (extracted.examples, extracted.ending)
+        cache.save()
         if ending != .completed { examples = learnable(examples, folder) }
-        if examples.isEmpty && ending == .memoryLimit {
-            throw ImprintError.featuresExceedMemoryLimit(
-                byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
-        }
-        // If nothing was learned in time, the error concerns the photos that were read.
-        if ending == .completed || examples.isEmpty, let folder {
-            let (read, unreadable) = (Set(all[..<readCount].map(\.photo)), Set(skipped.map(\.url)))
-            let items = folder.items.filter { read.contains($0.url) }
-            try SkippedImage.checkEnoughAreReadable(
-                of: items, readable: items.filter { !unreadable.contains($0.url) }, skipped: skipped,
-                labels: folder.labels)
-        }
-        guard !examples.isEmpty, !SkippedImage.areTooMany(skipped.count, of: all.count) else {
-            throw ImageError.tooManyUnreadable(images: readCount, skipped: skipped)
-        }
+        let read = photos.prefix(extracted.readCount).map(\.photo)
+        try checkEnoughExamples(examples, skipped, ending, read: read, of: photos.count, folder)
+
         func shouldStop() throws -> Bool {
-            onProgress(all.count, all.count)
+            onProgress(photos.count, photos.count)
             try control.check(waits: false)
             return isTimeUp(1)
         }
@@ -173,8 +107,95 @@ extension PersonalizationSession {
         let accuracy = isTimeUp(0.5) ? nil : try crossValidated(folds: 5, shouldStop: shouldStop)
         return PersonalizationResult(
             exampleCount: examples.count, skipped: skipped,
-            omittedCount: all.count - skipped.count - examples.count,
-            ending: ending, seconds: clock.seconds, accuracy: accuracy, cacheFailure: cacheFailure)
+            omittedCount: photos.count - skipped.count - examples.count,
+            ending: ending, seconds: clock.seconds, accuracy: accuracy, cacheFailure: cache.failure)
+    }
+
+    /// Returns the photos of the folder and the corrections, in turn over the labels.
+    private func photosInTurn(
+        _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)]
+    ) -> [(photo: URL, evidence: Evidence)] {
+        let labelled = folder.map { folder in
+            folder.items.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
+        }
+        return interleaved(
+            (labelled ?? []) + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
+    }
+
+    private func openCache(_ file: URL) throws -> FeatureCache {
+        try FeatureCache(
+            file, base: base.model.identity, blocks: configuration.blocks, views: views.count,
+            length: base.runtime.featureCount(blocks: configuration.blocks))
+    }
+
+    /// Extracts the features of photos, until a limit is reached.
+    /// - Parameters:
+    ///   - photos: The photos.
+    ///   - folder: The folder, whose labels may be new.
+    ///   - cache: The cache, which gets the new features.
+    ///   - control: A control to pause or cancel the extraction.
+    ///   - isTimeUp: Whether the time limit is reached; without an example to learn from, the extraction continues for `lateCount` photos.
+    ///   - onProgress: Receives the number of processed photos and the total number.
+    /// - Returns: The examples, the unreadable photos, the number of photos that were read or are unreadable, and the limit that ended the
+    ///   extraction or `completed`.
+    /// - Throws: `CancellationError`, and errors other than those of unreadable photos.
+    private func extractFeatures(
+        of photos: [(photo: URL, evidence: Evidence)], _ folder: ImageFolder?, _ cache: inout SavedCache,
+        _ control: PersonalizationControl, isTimeUp: () -> Bool, _ onProgress: (_ done: Int, _ of: Int) -> Void
+    ) throws -> (examples: [Example], skipped: [SkippedImage], readCount: Int, ending: PersonalizationResult.Ending) {
+        var (examples, skipped): ([Example], [SkippedImage]) = ([], [])
+        var readCount = 0
+        /// The number of photos that were read in time; nil until the time is up.
+        var countInTime: Int?
+        let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
+        let chunkSize = 2 * workers.count
+        for start in stride(from: 0, to: photos.count, by: chunkSize) {
+            try control.check()
+            if isTimeUp() {
+                let inTime = countInTime ?? readCount
+                countInTime = inTime
+                if readCount - inTime >= Self.lateCount || !learnable(examples, folder).isEmpty {
+                    return (examples, skipped, readCount, .timeLimit)
+                }
+            }
+            let chunk = Array(photos[start..<min(start + chunkSize, photos.count)])
+            for (item, outcome) in zip(chunk, try features(chunk, cache.cache, workers)) {
+                switch outcome {
+                case .success(let example): examples.append(example)
+                case .failure(let reason): skipped.append(SkippedImage(url: item.photo, reason: reason))
+                }
+            }
+            readCount += chunk.count
+            onProgress(readCount, photos.count)
+            cache.saveIfDue()
+            let bytes = examples.reduce(0) { $0 + $1.byteCount }
+            if let each = examples.first?.byteCount, bytes / each > capacity(for: each) {
+                return (Array(examples.prefix(capacity(for: each))), skipped, readCount, .memoryLimit)
+            }
+        }
+        return (examples, skipped, readCount, .completed)
+    }
+
+    /// Checks that there are examples to learn from, and that most photos could be read.
+    private func checkEnoughExamples(
+        _ examples: [Example], _ skipped: [SkippedImage], _ ending: PersonalizationResult.Ending, read: [URL],
+        of photoCount: Int, _ folder: ImageFolder?
+    ) throws {
+        if examples.isEmpty && ending == .memoryLimit {
+            throw ImprintError.featuresExceedMemoryLimit(
+                byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
+        }
+        // If nothing was learned in time, the error concerns the photos that were read.
+        if ending == .completed || examples.isEmpty, let folder {
+            let (read, unreadable) = (Set(read), Set(skipped.map(\.url)))
+            let items = folder.items.filter { read.contains($0.url) }
+            try SkippedImage.checkEnoughAreReadable(
+                of: items, readable: items.filter { !unreadable.contains($0.url) }, skipped: skipped,
+                labels: folder.labels)
+        }
+        guard !examples.isEmpty, !SkippedImage.areTooMany(skipped.count, of: photoCount) else {
+            throw ImageError.tooManyUnreadable(images: read.count, skipped: skipped)
+        }
     }
 
     /// Returns the examples without the corrections of new labels of the folder that have no photo yet.
@@ -207,6 +228,36 @@ extension PersonalizationSession {
             if let newName, case .success(let example) = outcome { store?.add(newName, example.views) }
         }
         return outcomes.map(\.outcome)
+    }
+}
+
+/// The cache of a call, whose error of writing does not end the call.
+private struct SavedCache {
+    /// The cache; nil without one.
+    let cache: FeatureCache?
+    /// The error of the last attempt to save; nil if it succeeded.
+    private(set) var failure: FileError?
+    private let clock: RunClock
+    /// The time of the last save during the extraction, in seconds.
+    private var lastSave = 0.0
+
+    init(_ cache: FeatureCache?, _ clock: RunClock) { (self.cache, self.clock) = (cache, clock) }
+
+    /// Saves new features.
+    mutating func save() {
+        do throws(FileError) {
+            try cache?.save()
+            failure = nil
+        } catch {
+            failure = error
+        }
+    }
+
+    /// Saves new features if the last save was more than five seconds ago, the most work that is lost if the process is killed.
+    mutating func saveIfDue() {
+        guard clock.seconds - lastSave > 5, failure == nil else { return }
+        save()
+        lastSave = clock.seconds
     }
 }
 
