@@ -61,73 +61,89 @@ struct FoldStore {
         let file = file(split.number, split.seed, "json")
         guard FileManager.default.fileExists(atPath: file.path) else { return nil }
         let kept: KeptFold = try Self.read(file)
-        func unusable(_ reason: String) -> CrossValidationError {
-            .unusableFold(file: file.displayPath, reason: reason)
+        do throws(UnusableFold) {
+            let results = try results(kept, split)
+            let evaluation = try evaluation(kept, results, skipped: skippedPhotos(kept, split))
+            return CrossValidationFold(
+                number: split.number, seed: split.seed, result: evaluation, trainingImages: split.training.count,
+                seconds: kept.seconds, isKept: true)
+        } catch {
+            throw Self.unusable(file, error.reason)
         }
+    }
+
+    /// Returns the stored predictions of each photo, after checking that they belong to the fold.
+    private func results(
+        _ kept: KeptFold, _ split: CrossValidationRunner.Split
+    ) throws(UnusableFold) -> [MultiLabelEvaluation.Result] {
         let evaluated = Set(split.evaluated)
         var read: Set<Int> = []
-        let results = try kept.images.map { image in
+        var results: [MultiLabelEvaluation.Result] = []
+        for image in kept.images {
             guard let index = indices[image.file], evaluated.contains(index), read.insert(index).inserted,
                 Set(image.trueLabels) == Set(photos.items[index].labels.map { photos.labels[$0] })
             else {
-                throw unusable("it has the photo \(image.file), which is not in this fold")
+                throw UnusableFold(reason: "it has the photo \(image.file), which is not in this fold")
             }
-            let confidences = Dictionary(image.classifications.map { ($0.label, $0.confidence) }) { first, _ in first }
-            return MultiLabelEvaluation.Result(
-                url: photos.items[index].url,
-                labels: kept.labels.indices.filter { image.trueLabels.contains(kept.labels[$0]) },
-                confidences: try kept.labels.map { label in
-                    guard let confidence = confidences[label], (0...1).contains(confidence) else {
-                        throw unusable("\(image.file) has no confidence in \(label)")
-                    }
-                    return confidence
-                })
+            results.append(
+                MultiLabelEvaluation.Result(
+                    url: photos.items[index].url,
+                    labels: kept.labels.indices.filter { image.trueLabels.contains(kept.labels[$0]) },
+                    confidences: try image.confidences(in: kept.labels)))
         }
         guard Set(kept.labels).isSuperset(of: photos.labels), Set(kept.labels).count == kept.labels.count,
             !results.isEmpty
         else {
-            throw unusable("it has the labels \(kept.labels.joined(separator: ", "))")
+            throw UnusableFold(reason: "it has the labels \(kept.labels.joined(separator: ", "))")
         }
-        let skipped = split.evaluated.filter { !read.contains($0) }.map { index in
+        return results
+    }
+
+    /// Returns the photos of the fold without stored predictions.
+    private func skippedPhotos(_ kept: KeptFold, _ split: CrossValidationRunner.Split) -> [SkippedImage] {
+        let read = Set(kept.images.compactMap { indices[$0.file] })
+        return split.evaluated.filter { !read.contains($0) }.map { index in
             let url = photos.items[index].url
             return SkippedImage(
                 url: url, reason: .unreadable(file: url, reason: "it was unreadable when the fold was evaluated"))
         }
-        let evaluation: FoldEvaluation
+    }
+
+    /// Returns the evaluation of the stored predictions.
+    private func evaluation(
+        _ kept: KeptFold, _ results: [MultiLabelEvaluation.Result], skipped: [SkippedImage]
+    ) throws(UnusableFold) -> FoldEvaluation {
         switch kind {
-        case .multiLabel, .detection:
-            guard let thresholds = kept.thresholds, thresholds.count == kept.labels.count,
-                thresholds.allSatisfy((0...1).contains)
-            else {
-                throw unusable("it has no threshold for each label")
-            }
-            guard kind == .detection else {
-                evaluation = .multiLabel(
-                    MultiLabelEvaluation(
-                        labels: kept.labels, thresholds: thresholds, results: results, skipped: skipped))
-                break
-            }
-            let predictions: [DetectionMetrics.Prediction] = try zip(kept.images, results).map { image, result in
-                guard let photo = annotated[result.url], let detections = image.detections,
-                    detections.allSatisfy({ $0.isValid && kept.labels.contains($0.label) })
-                else {
-                    throw unusable("\(image.file) has no valid detections")
-                }
-                return (photo: photo, detections: detections)
-            }
-            evaluation = .detection(
-                DetectionEvaluation(
-                    DetectionMetrics(labels: kept.labels, predictions: predictions), thresholds: thresholds,
-                    skipped: skipped))
         case .singleLabel:
             let results = results.map {
                 Evaluation.Result(url: $0.url, label: $0.labels[0], confidences: $0.confidences)
             }
-            evaluation = .singleLabel(Evaluation(labels: kept.labels, results: results, skipped: skipped))
+            return .singleLabel(Evaluation(labels: kept.labels, results: results, skipped: skipped))
+        case .multiLabel:
+            return .multiLabel(
+                MultiLabelEvaluation(
+                    labels: kept.labels, thresholds: try kept.checkedThresholds(), results: results, skipped: skipped))
+        case .detection:
+            let thresholds = try kept.checkedThresholds()
+            let metrics = DetectionMetrics(labels: kept.labels, predictions: try detections(kept, results))
+            return .detection(DetectionEvaluation(metrics, thresholds: thresholds, skipped: skipped))
         }
-        return CrossValidationFold(
-            number: split.number, seed: split.seed, result: evaluation, trainingImages: split.training.count,
-            seconds: kept.seconds, isKept: true)
+    }
+
+    /// Returns the stored detections in each photo.
+    private func detections(
+        _ kept: KeptFold, _ results: [MultiLabelEvaluation.Result]
+    ) throws(UnusableFold) -> [DetectionMetrics.Prediction] {
+        var predictions: [DetectionMetrics.Prediction] = []
+        for (image, result) in zip(kept.images, results) {
+            guard let photo = annotated[result.url], let detections = image.detections,
+                detections.allSatisfy({ $0.isValid && kept.labels.contains($0.label) })
+            else {
+                throw UnusableFold(reason: "\(image.file) has no valid detections")
+            }
+            predictions.append((photo: photo, detections: detections))
+        }
+        return predictions
     }
 
     /// Writes the model of a fold, then its predictions; the file of predictions shows that the fold is finished.
@@ -159,23 +175,29 @@ struct FoldStore {
         return Array(try encoder.encode(value)) + [UInt8(ascii: "\n")]
     }
 
+    private static func unusable(_ file: URL, _ reason: String) -> CrossValidationError {
+        .unusableFold(file: file.displayPath, reason: reason)
+    }
+
     private static func read<Value: Decodable>(_ file: URL) throws -> Value {
-        func unusable(_ reason: String) -> CrossValidationError {
-            .unusableFold(file: file.displayPath, reason: reason)
-        }
         let contents: Data?
         do throws(FileError) {
             contents = try RegularFile(file.path).contents(limit: maximumByteCount)
         } catch {
             guard case .cannotRead(_, let reason) = error else { throw error }
-            throw unusable(reason)
+            throw unusable(file, reason)
         }
-        guard let bytes = contents else { throw unusable("it has more than \(maximumByteCount) bytes") }
+        guard let bytes = contents else { throw unusable(file, "it has more than \(maximumByteCount) bytes") }
         guard let value = try? JSONDecoder().decode(Value.self, from: bytes) else {
-            throw unusable("it is not JSON as Imprint writes it")
+            throw unusable(file, "it is not JSON as Imprint writes it")
         }
         return value
     }
+}
+
+/// The reason why the file of a fold cannot be used.
+private struct UnusableFold: Error {
+    let reason: String
 }
 
 /// The predictions of a finished fold as JSON.
@@ -213,6 +235,31 @@ private struct KeptFold: Codable {
     /// The threshold of each label of a multi-label model or a detector, or nil for other models.
     let thresholds: [Double]?
     let images: [Image]
+}
+
+extension KeptFold {
+    /// Returns the thresholds of a multi-label model or a detector.
+    fileprivate func checkedThresholds() throws(UnusableFold) -> [Double] {
+        guard let thresholds, thresholds.count == labels.count, thresholds.allSatisfy((0...1).contains) else {
+            throw UnusableFold(reason: "it has no threshold for each label")
+        }
+        return thresholds
+    }
+}
+
+extension KeptFold.Image {
+    /// Returns the confidence in each label, in the order of `labels`.
+    fileprivate func confidences(in labels: [String]) throws(UnusableFold) -> [Float] {
+        let known = Dictionary(classifications.map { ($0.label, $0.confidence) }) { first, _ in first }
+        var confidences: [Float] = []
+        for label in labels {
+            guard let confidence = known[label], (0...1).contains(confidence) else {
+                throw UnusableFold(reason: "\(file) has no confidence in \(label)")
+            }
+            confidences.append(confidence)
+        }
+        return confidences
+    }
 }
 
 extension DetectedObject {
