@@ -54,55 +54,20 @@ struct DetectorPhotos {
         let split = try DatasetSplit(folder, rule, earlier: earlier, onEvent: onEvent)
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
-        var room = configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit)
-        func read(
-            _ items: [ImageFolder.Item], of photos: DetectorSource, after done: Int
-        ) throws -> (items: [Item], skipped: [SkippedImage], readable: [ImageFolder.Item]) {
-            var (read, skipped, readable): ([Item], [SkippedImage], [ImageFolder.Item]) = ([], [], [])
-            // Portions bound the memory beyond the limit.
-            for start in stride(from: 0, to: items.count, by: 32) {
-                let portion = items[start..<min(start + 32, items.count)]
-                let results = workers.parallelMap(portion.count) { index in
-                    Result { () throws(ImageError) in
-                        let original = try PatchSource.decode(portion[start + index].url)
-                        let image = PatchSource.shrunk(original)
-                        return (image, isOriginal: image == original)
-                    }
-                }
-                for (item, result) in zip(portion, results) {
-                    switch result {
-                    case .success(let (image, isOriginal)):
-                        let fits = image.samples.count <= room
-                        if fits { room -= image.samples.count }
-                        let source =
-                            fits ? PatchSource(image) : PatchSource(item.url, width: image.width, height: image.height)
-                        let label = photos.label(of: item)
-                        let objects = photos.objects[item.url]?.compactMap { object in
-                            logos.firstIndex(of: object.label).map {
-                                KnownObject(logo: $0, object.box, in: source, isCrowd: object.isCrowd)
-                            }
-                        }
-                        let shown =
-                            objects.map { Set($0.map(\.logo)).sorted() } ?? logos.indices.filter { logos[$0] == label }
-                        read.append(
-                            Item(
-                                url: item.url, label: label, logos: shown, objects: objects, source: source,
-                                original: fits && isOriginal ? image : nil))
-                        readable.append(item)
-                    case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
-                    }
-                }
-                onEvent(.reading(done: done + start + portion.count, of: total))
-                try checkContinues()
-            }
-            SystemMemory.returnFreed()
-            return (read, skipped, readable)
+        var reader = DetectorPhotoReader(
+            logos: logos, workers: workers,
+            freeByteCount: configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit))
+        let trainingPhotos = try reader.read(split.training, of: folder) { done in
+            onEvent(.reading(done: done, of: total))
+            try checkContinues()
         }
-        let trainingPhotos = try read(split.training, of: folder, after: 0)
         try SkippedImage.checkEnoughAreReadable(
             of: split.training, readable: trainingPhotos.readable, skipped: trainingPhotos.skipped,
             labels: folder.labels)
-        let validationPhotos = try read(split.validation, of: annotated ?? folder, after: split.training.count)
+        let validationPhotos = try reader.read(split.validation, of: annotated ?? folder) { done in
+            onEvent(.reading(done: split.training.count + done, of: total))
+            try checkContinues()
+        }
         (training, validation) = (trainingPhotos.items, validationPhotos.items)
         skippedValidation = validationPhotos.skipped
         skipped = trainingPhotos.skipped + validationPhotos.skipped
@@ -142,6 +107,78 @@ struct DetectorPhotos {
             }
             return !validation.contains { $0.shows(logo) }
         }
+    }
+}
+
+/// A reader of photos that keeps as many of them in memory as a limit allows.
+private struct DetectorPhotoReader {
+    /// The photos of a call.
+    struct Outcome {
+        /// The photos that were read.
+        var items: [DetectorPhotos.Item] = []
+        /// The same photos in their source.
+        var readable: [ImageFolder.Item] = []
+        var skipped: [SkippedImage] = []
+    }
+
+    let logos: [String]
+    let workers: Workers
+    /// The memory that is left for photos, in bytes.
+    var freeByteCount: Int
+
+    /// Reads photos of a source.
+    /// - Parameter onPortion: Called after each portion of the photos, with the number of finished photos.
+    mutating func read(
+        _ photos: [ImageFolder.Item], of source: DetectorSource, onPortion: (_ done: Int) throws -> Void
+    ) throws -> Outcome {
+        var outcome = Outcome()
+        // Portions bound the memory beyond the limit.
+        for start in stride(from: 0, to: photos.count, by: 32) {
+            let portion = Array(photos[start..<min(start + 32, photos.count)])
+            for (photo, result) in zip(portion, decode(portion)) {
+                switch result {
+                case .success(let (image, isOriginal)):
+                    outcome.items.append(item(photo, of: source, image, isOriginal: isOriginal))
+                    outcome.readable.append(photo)
+                case .failure(let reason): outcome.skipped.append(SkippedImage(url: photo.url, reason: reason))
+                }
+            }
+            try onPortion(start + portion.count)
+        }
+        SystemMemory.returnFreed()
+        return outcome
+    }
+
+    /// Returns photos at the size of training, and whether that is their original size.
+    private func decode(
+        _ photos: [ImageFolder.Item]
+    ) -> [Result<(image: RasterImage, isOriginal: Bool), ImageError>] {
+        workers.parallelMap(photos.count) { index in
+            Result { () throws(ImageError) in
+                let original = try PatchSource.decode(photos[index].url)
+                let image = PatchSource.shrunk(original)
+                return (image: image, isOriginal: image == original)
+            }
+        }
+    }
+
+    /// Creates the item of a photo, whose image stays in memory if it fits.
+    private mutating func item(
+        _ photo: ImageFolder.Item, of source: DetectorSource, _ image: RasterImage, isOriginal: Bool
+    ) -> DetectorPhotos.Item {
+        let fits = image.samples.count <= freeByteCount
+        if fits { freeByteCount -= image.samples.count }
+        let patches = fits ? PatchSource(image) : PatchSource(photo.url, width: image.width, height: image.height)
+        let label = source.label(of: photo)
+        let objects = source.objects[photo.url]?.compactMap { object in
+            logos.firstIndex(of: object.label).map {
+                KnownObject(logo: $0, object.box, in: patches, isCrowd: object.isCrowd)
+            }
+        }
+        let shown = objects.map { Set($0.map(\.logo)).sorted() } ?? logos.indices.filter { logos[$0] == label }
+        return DetectorPhotos.Item(
+            url: photo.url, label: label, logos: shown, objects: objects, source: patches,
+            original: fits && isOriginal ? image : nil)
     }
 }
 
