@@ -67,7 +67,7 @@ import Testing
             #expect(throws: quantizedModel) { try quantized.quantized(for: photos) }
             let smallLimit = ImprintError.invalidSetting(
                 name: "errorLimit", found: "1e-09",
-                expected: "a larger number, because the error of each layer in int8 is larger")
+                expected: "a larger number: the outputs differ by more than this even if only one layer computes in int8")
             #expect(throws: smallLimit) {
                 try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1e-9))
             }

@@ -61,68 +61,20 @@ extension ModelFile {
         for photos: [URL], options: QuantizationOptions = QuantizationOptions(), threads: Int = 1,
         onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void = { _, _, _ in }
     ) throws -> QuantizedModel {
-        guard self.parameters.quantization == nil else {
-            throw ImprintError.invalidSetting(
-                name: "model", found: "a quantized model", expected: "the model in float32 from which it was made")
-        }
-        guard options.photos >= Self.minimumPhotos else {
-            throw ImprintError.invalidSetting(
-                name: "photos", found: "\(options.photos)", expected: "at least \(Self.minimumPhotos)")
-        }
-        guard options.errorLimit > 0 else {
-            throw ImprintError.invalidSetting(
-                name: "errorLimit", found: "\(options.errorLimit)", expected: "more than 0")
-        }
-        let count = min(photos.count, options.photos)
-        let chosen = (0..<count).map { photos[$0 * photos.count / count] }
-        var (images, skipped): ([[Quantizer.Image]], [SkippedImage]) = ([], [])
-        var samples: [Quantizer.Sample] = []
-        let outcomes = try Workers(threads).parallelMap(count, onProgress: { onProgress("reading photos", $0, count) })
-        {
-            index throws -> Result<[RasterImage], ImageError> in
-            do throws(ImageError) {
-                return .success(try calibrationImages(chosen[index]))
-            } catch {
-                return .failure(error)
-            }
-        }
-        for (url, outcome) in zip(chosen, outcomes) {
-            switch outcome {
-            case .success(let levels):
-                samples.append(trainingSample(levels))
-                images.append(
-                    levels.map { image in
-                        Quantizer.Image(
-                            shape: TensorShape(height: image.height, width: image.width, channels: image.channels)
-                        ) { values in
-                            image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: values) }
-                        }
-                    })
-            case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
-            }
-        }
-        guard skipped.count <= images.count else {
-            throw ImageError.tooManyUnreadable(images: count, skipped: skipped)
-        }
-        guard images.count >= Self.minimumPhotos else {
-            throw ImprintError.invalidSetting(
-                name: "photos", found: counted(images.count, "readable file"),
-                expected: "at least \(Self.minimumPhotos) photos")
-        }
-        let measured = images.indices.filter { $0 % 4 == 3 }.flatMap { images[$0] }
-        let calibrating = images.indices.filter { $0 % 4 != 3 }.flatMap { images[$0] }
+        try checkQuantizable(options)
+        let photos = try calibrationPhotos(photos, limit: options.photos, threads: threads, onProgress: onProgress)
+        let measured = photos.measured.flatMap(\.images)
 
         // A softmax would hide errors of the other outputs.
         let quantizer = Quantizer(try network.logits(), parameters: parameters, threads: threads)
         onProgress("calibrating", 0, 1)
-        var quantized = try quantizer.quantize(for: calibrating)
+        var quantized = try quantizer.quantize(for: photos.calibrating.flatMap(\.images))
         var errorBefore: QuantizationError?
         // Fine-tuning precedes the choice of float32 layers: with a smaller error, fewer layers have to remain in float32.
         if let fineTuning = options.fineTuning {
             errorBefore = try quantizer.error(of: quantized, on: measured)
             quantized = try quantizer.fineTuned(
-                quantized, on: samples.indices.filter { $0 % 4 != 3 }.map { samples[$0] }, measuring: measured,
-                options: fineTuning
+                quantized, on: photos.calibrating.map(\.sample), measuring: measured, options: fineTuning
             ) { onProgress("fine-tuning", $0, $1) }
         }
         let (parameters, floatLayers, error) = try quantizer.limitingError(
@@ -137,9 +89,68 @@ extension ModelFile {
         }
         let model = with(parameters, base: digest ?? base, rehearsal: rehearsal)
         return QuantizedModel(
-            model: model, calibrationPhotos: images.count - images.count / 4, measuredPhotos: images.count / 4,
+            model: model, calibrationPhotos: photos.calibrating.count, measuredPhotos: photos.measured.count,
             integerLayers: parameters.quantization?.weights.keys.sorted() ?? [], floatLayers: floatLayers, error: error,
-            errorBeforeFineTuning: errorBefore, skipped: skipped)
+            errorBeforeFineTuning: errorBefore, skipped: photos.skipped)
+    }
+
+    /// Checks that the model is in float32, and that the options allow enough photos.
+    private func checkQuantizable(_ options: QuantizationOptions) throws(ImprintError) {
+        guard parameters.quantization == nil else {
+            throw .invalidSetting(
+                name: "model", found: "a quantized model", expected: "the model in float32 from which it was made")
+        }
+        guard options.photos >= Self.minimumPhotos else {
+            throw .invalidSetting(
+                name: "photos", found: "\(options.photos)", expected: "at least \(Self.minimumPhotos)")
+        }
+        guard options.errorLimit > 0 else {
+            throw ImprintError.invalidSetting(
+                name: "errorLimit", found: "\(options.errorLimit)", expected: "more than 0")
+        }
+    }
+
+    /// Reads at most `limit` photos, spread evenly over the given ones, and divides them into calibration and measurement.
+    private func calibrationPhotos(
+        _ photos: [URL], limit: Int, threads: Int, onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void
+    ) throws -> CalibrationPhotos {
+        let count = min(photos.count, limit)
+        let chosen = (0..<count).map { photos[$0 * photos.count / count] }
+        let outcomes = try Workers(threads).parallelMap(count, onProgress: { onProgress("reading photos", $0, count) })
+        {
+            index throws -> Result<[RasterImage], ImageError> in
+            do throws(ImageError) {
+                return .success(try calibrationImages(chosen[index]))
+            } catch {
+                return .failure(error)
+            }
+        }
+        var (read, skipped): ([CalibrationPhotos.Photo], [SkippedImage]) = ([], [])
+        for (url, outcome) in zip(chosen, outcomes) {
+            switch outcome {
+            case .success(let levels):
+                read.append(
+                    CalibrationPhotos.Photo(images: levels.map(quantizerImage), sample: trainingSample(levels)))
+            case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
+            }
+        }
+        guard skipped.count <= read.count else {
+            throw ImageError.tooManyUnreadable(images: count, skipped: skipped)
+        }
+        guard read.count >= Self.minimumPhotos else {
+            throw ImprintError.invalidSetting(
+                name: "photos", found: counted(read.count, "readable file"),
+                expected: "at least \(Self.minimumPhotos) photos")
+        }
+        return CalibrationPhotos(read, skipped: skipped)
+    }
+
+    /// Returns an image as the quantizer reads it.
+    private func quantizerImage(_ image: RasterImage) -> Quantizer.Image {
+        let shape = TensorShape(height: image.height, width: image.width, channels: image.channels)
+        return Quantizer.Image(shape: shape) { [preprocessing] values in
+            image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: values) }
+        }
     }
 
     /// The minimum number of photos: every fourth one measures the error.
@@ -179,6 +190,27 @@ extension ModelFile {
                 : image.randomCrop(width: input.width, height: input.height, &random)
             sample.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: values) }
         }
+    }
+}
+
+/// The photos of a quantization: three quarters determine the ranges of activations, and the others measure the error.
+private struct CalibrationPhotos {
+    struct Photo {
+        /// The images that the network reads for the photo.
+        let images: [Quantizer.Image]
+        /// The augmented images of fine-tuning.
+        let sample: Quantizer.Sample
+    }
+
+    let calibrating: [Photo]
+    let measured: [Photo]
+    let skipped: [SkippedImage]
+
+    /// Divides photos: every fourth one measures the error.
+    init(_ photos: [Photo], skipped: [SkippedImage]) {
+        calibrating = photos.indices.filter { $0 % 4 != 3 }.map { photos[$0] }
+        measured = photos.indices.filter { $0 % 4 == 3 }.map { photos[$0] }
+        self.skipped = skipped
     }
 }
 
