@@ -89,48 +89,7 @@ extension ClassifierConfiguration {
             start.networkDigest = SHA256.hexadecimal(of: Array((try json(network) + json(preprocessing)).utf8))
             return start
         case .base(let base, let trainableLayers):
-            guard base.head.isTrainable else {
-                throw ImprintError.cannotTrainImportedDetector(network: base.network.name)
-            }
-            guard var network = try base.network.replacingHead(labels: labels.count), let head = network.denseHeadName
-            else {
-                throw ImprintError.noHead(network: base.network.name)
-            }
-            // The parameter that scales the maxima of concat pooling.
-            var maximumScaleName: String?
-            if hyperparameters.poolsMaximum {
-                guard let pooling = try network.withConcatPooling() else {
-                    throw ImprintError.noAveragePooling(network: network.name)
-                }
-                (network, maximumScaleName) = (pooling.network, pooling.scaleName)
-            }
-            let stages = TrainingStages(of: network, trainableLayers, epochs: hyperparameters.fineTuning.stageEpochs)
-            guard hyperparameters.epochs > stages.lastStageStart else {
-                throw ImprintError.invalidSetting(
-                    name: "epochs", found: "\(hyperparameters.epochs)",
-                    expected:
-                        "at least \(stages.lastStageStart + 1), for \(stages.count) stages with "
-                        + "\(hyperparameters.fineTuning.stageEpochs) in each except the last")
-            }
-            let parameters = try Parameters(network, seed: hyperparameters.seed)
-            parameters.load(from: base.parameters)
-            // A head for the same labels keeps its parameters; any other is initialized again.
-            let isNew = labels != base.labels || head != base.network.denseHeadName || hyperparameters.poolsMaximum
-            for entry in parameters.layout.entries where entry.node == head && isNew {
-                parameters.draw(entry, seed: hyperparameters.seed)
-            }
-            if let maximumScaleName, let count = parameters.layout[maximumScaleName]?.parameter.count {
-                parameters[maximumScaleName] = Array(repeating: Network.initialMaximumScale, count: count)
-            }
-            let whole = StartingPoint.Part(network: network, parameters: parameters)
-            let parts =
-                trainableLayers == .head && hyperparameters.augmentation.names.isEmpty ? try whole.splitAtHead() : nil
-            return StartingPoint(
-                whole: whole, featureExtractor: parts?.features, trainablePart: parts?.head ?? whole, stages: stages,
-                learningRateFactors: trainableLayers == .head
-                    ? [:] : network.learningRateFactors(decay: hyperparameters.fineTuning.layerDecay),
-                freezesStatistics: trainableLayers != .head && hyperparameters.fineTuning.freezesStatistics,
-                preprocessing: base.preprocessing, baseDigest: try base.digest ?? base.tensorDigest())
+            return try fineTuned(base, trainableLayers, labels: labels)
         }
     }
 }
@@ -143,6 +102,76 @@ extension ClassifierConfiguration {
         return StartingPoint(
             whole: whole, featureExtractor: nil, trainablePart: whole, stages: .single, learningRateFactors: [:],
             freezesStatistics: false, preprocessing: preprocessing, baseDigest: nil)
+    }
+
+    /// Returns the starting point of transfer learning from a base model, whose head is replaced if it does not fit the labels.
+    private func fineTuned(
+        _ base: ModelFile, _ trainableLayers: FineTuning.TrainableLayers, labels: [String]
+    ) throws -> StartingPoint {
+        let (network, head, maximumScaleName) = try networkForFineTuning(of: base, labelCount: labels.count)
+        let stages = try trainingStages(of: network, trainableLayers)
+        // A head for the same labels keeps its parameters; any other is initialized again.
+        let isNew = labels != base.labels || head != base.network.denseHeadName || hyperparameters.poolsMaximum
+        let parameters = try initialParameters(
+            of: network, from: base, newHead: isNew ? head : nil, maximumScaleName: maximumScaleName)
+        let whole = StartingPoint.Part(network: network, parameters: parameters)
+        let parts =
+            trainableLayers == .head && hyperparameters.augmentation.names.isEmpty ? try whole.splitAtHead() : nil
+        return StartingPoint(
+            whole: whole, featureExtractor: parts?.features, trainablePart: parts?.head ?? whole, stages: stages,
+            learningRateFactors: trainableLayers == .head
+                ? [:] : network.learningRateFactors(decay: hyperparameters.fineTuning.layerDecay),
+            freezesStatistics: trainableLayers != .head && hyperparameters.fineTuning.freezesStatistics,
+            preprocessing: base.preprocessing, baseDigest: try base.digest ?? base.tensorDigest())
+    }
+
+    /// Returns the network of a base model with a head for some labels, and the name of the head.
+    ///
+    /// `maximumScaleName` is the parameter that scales the maxima of concat pooling; nil without concat pooling.
+    private func networkForFineTuning(
+        of base: ModelFile, labelCount: Int
+    ) throws -> (network: Network, head: String, maximumScaleName: String?) {
+        guard base.head.isTrainable else {
+            throw ImprintError.cannotTrainImportedDetector(network: base.network.name)
+        }
+        guard let network = try base.network.replacingHead(labels: labelCount), let head = network.denseHeadName else {
+            throw ImprintError.noHead(network: base.network.name)
+        }
+        guard hyperparameters.poolsMaximum else { return (network, head, nil) }
+        guard let pooling = try network.withConcatPooling() else {
+            throw ImprintError.noAveragePooling(network: network.name)
+        }
+        return (pooling.network, head, pooling.scaleName)
+    }
+
+    /// Returns the trainable layers of each stage, after checking that there is an epoch for each.
+    private func trainingStages(
+        of network: Network, _ trainableLayers: FineTuning.TrainableLayers
+    ) throws(ImprintError) -> TrainingStages {
+        let stages = TrainingStages(of: network, trainableLayers, epochs: hyperparameters.fineTuning.stageEpochs)
+        guard hyperparameters.epochs > stages.lastStageStart else {
+            throw .invalidSetting(
+                name: "epochs", found: "\(hyperparameters.epochs)",
+                expected:
+                    "at least \(stages.lastStageStart + 1), for \(stages.count) stages with "
+                    + "\(hyperparameters.fineTuning.stageEpochs) in each except the last")
+        }
+        return stages
+    }
+
+    /// Returns the parameters of a base model, with random parameters in a new head.
+    private func initialParameters(
+        of network: Network, from base: ModelFile, newHead: String?, maximumScaleName: String?
+    ) throws -> Parameters {
+        let parameters = try Parameters(network, seed: hyperparameters.seed)
+        parameters.load(from: base.parameters)
+        for entry in parameters.layout.entries where entry.node == newHead {
+            parameters.draw(entry, seed: hyperparameters.seed)
+        }
+        if let maximumScaleName, let count = parameters.layout[maximumScaleName]?.parameter.count {
+            parameters[maximumScaleName] = Array(repeating: Network.initialMaximumScale, count: count)
+        }
+        return parameters
     }
 }
 
