@@ -63,14 +63,8 @@ public final class AdamW: Optimizer {
     private let count: Int
     /// The factors of the learning rate, in the order of the parameters.
     private let rateFactors: [(range: Range<Int>, factor: Float)]
-    private var update: Update?
-
-    private struct Update {
-        let trained: [(range: Range<Int>, decays: Bool)]
-        let parameters: UnsafeMutablePointer<Float>
-        let gradients: UnsafePointer<Float>
-        let step: imprint_adamw_step
-    }
+    /// The step in progress, and its hyperparameters.
+    private var update: (step: OptimizerStep, hyperparameters: imprint_adamw_step)?
 
     /// Creates an optimizer with moments of 0.
     /// - Parameters:
@@ -96,18 +90,16 @@ public final class AdamW: Optimizer {
     }
 
     public func step(_ plan: ExecutionPlan, learningRate: Float) {
-        precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
-        precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
-        let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
+        let step = OptimizerStep(
+            plan, parameterCount: count, rateFactors: rateFactors, learningRate: learningRate,
+            gradientClipping: options.gradientClipping)
         stepCount += 1
         let time = Float(stepCount)
-        let step = imprint_adamw_step(
-            rate: learningRate, beta1: options.beta1, beta2: options.beta2,
+        let hyperparameters = imprint_adamw_step(
+            rate: step.learningRate, beta1: options.beta1, beta2: options.beta2,
             mean_correction: 1 - powf(options.beta1, time), square_correction: 1 - powf(options.beta2, time),
-            epsilon: options.epsilon, weight_decay: options.weightDecay, gradient_scale: scale)
-        update = Update(
-            trained: plan.trainableRanges, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
-            step: step)
+            epsilon: options.epsilon, weight_decay: options.weightDecay, gradient_scale: step.gradientScale)
+        update = (step, hyperparameters)
         plan.threadPool.run(self)
         update = nil
         plan.recordParameterChange()
@@ -116,20 +108,15 @@ public final class AdamW: Optimizer {
 
 extension AdamW: ThreadPoolTask {
     func run(_ worker: Worker) {
-        guard let update else { return }
-        for (trained, decays) in update.trained {
-            for (range, factor) in rateFactors where range.overlaps(trained) {
-                let range = range.clamped(to: trained)
-                var step = update.step
-                step.rate *= factor
-                if !decays { step.weight_decay = 0 }
-                forEachRange(range.count, worker) { part in
-                    let start = range.lowerBound + part.lowerBound
-                    imprint_adamw(
-                        update.parameters + start, update.gradients + start, moments.floats() + start,
-                        moments.floats() + count + start, part.count, &step)
-                }
-            }
+        guard let (step, hyperparameters) = update else { return }
+        step.forEachPart(worker) { part, factor, decays in
+            var hyperparameters = hyperparameters
+            hyperparameters.rate *= factor
+            if !decays { hyperparameters.weight_decay = 0 }
+            let start = part.lowerBound
+            imprint_adamw(
+                step.parameters + start, step.gradients + start, moments.floats() + start,
+                moments.floats() + count + start, part.count, &hyperparameters)
         }
     }
 }

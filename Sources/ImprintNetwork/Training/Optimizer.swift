@@ -96,6 +96,54 @@ extension ExecutionPlan {
     }
 }
 
+/// The parameters, gradients and rates of a step, which `SGD` and `AdamW` divide among threads in the same way.
+struct OptimizerStep {
+    private let trainableRanges: [(range: Range<Int>, decays: Bool)]
+    private let rateFactors: [(range: Range<Int>, factor: Float)]
+    let parameters: UnsafeMutablePointer<Float>
+    let gradients: UnsafePointer<Float>
+    /// The learning rate, without the factors of nodes.
+    let learningRate: Float
+    /// The factor of the gradient that limits its norm.
+    let gradientScale: Float
+
+    /// Prepares a step with the gradients of a plan.
+    /// - Parameters:
+    ///   - plan: The training plan.
+    ///   - parameterCount: The number of trainable parameters of the optimizer.
+    ///   - rateFactors: The result of `ParameterLayout.learningRateFactors(_:)`.
+    ///   - learningRate: The learning rate, ≥ 0.
+    ///   - gradientClipping: The maximum norm of the gradient; nil for no limit.
+    init(
+        _ plan: ExecutionPlan, parameterCount: Int, rateFactors: [(range: Range<Int>, factor: Float)],
+        learningRate: Float, gradientClipping: Float?
+    ) {
+        precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
+        precondition(
+            plan.parameters.layout.trainableCount == parameterCount, "the plan belongs to another network")
+        trainableRanges = plan.trainableRanges
+        self.rateFactors = rateFactors
+        parameters = plan.parameters.floats
+        gradients = UnsafePointer(plan.gradients.floats())
+        self.learningRate = learningRate
+        gradientScale = gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
+    }
+
+    /// Calls `body` with the parts of the trainable parameters that a worker updates.
+    /// - Parameter body: Receives a range of parameters, the factor of the learning rate, and whether weight decay applies.
+    func forEachPart(_ worker: Worker, _ body: (_ part: Range<Int>, _ factor: Float, _ decays: Bool) -> Void) {
+        for (trained, decays) in trainableRanges {
+            for (range, factor) in rateFactors where range.overlaps(trained) {
+                let range = range.clamped(to: trained)
+                forEachRange(range.count, worker) { part in
+                    let start = range.lowerBound + part.lowerBound
+                    body(start..<(start + part.count), factor, decays)
+                }
+            }
+        }
+    }
+}
+
 extension ParameterLayout {
     /// Returns the ranges of the trainable parameters with the factors of their nodes, merging neighbours with equal factors.
     /// - Parameter factors: Factors of the learning rate by node name, ≥ 0; the default is 1.

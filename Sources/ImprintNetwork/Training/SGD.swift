@@ -48,15 +48,7 @@ public final class SGD: Optimizer {
     /// The factors of the learning rate, in the order of the parameters.
     private let rateFactors: [(range: Range<Int>, factor: Float)]
     /// The step in progress.
-    private var update: Update?
-
-    private struct Update {
-        let trained: [(range: Range<Int>, decays: Bool)]
-        let parameters: UnsafeMutablePointer<Float>
-        let gradients: UnsafePointer<Float>
-        let rate: Float
-        let gradientScale: Float
-    }
+    private var update: OptimizerStep?
 
     /// Creates an optimizer with velocities of 0.
     /// - Parameters:
@@ -79,13 +71,10 @@ public final class SGD: Optimizer {
     }
 
     public func step(_ plan: ExecutionPlan, learningRate: Float) {
-        precondition(learningRate >= 0, "the learning rate must be at least 0, not \(learningRate)")
-        precondition(plan.parameters.layout.trainableCount == count, "the plan belongs to another network")
-        let scale = options.gradientClipping.map { plan.clippingScale(to: $0) } ?? 1
+        update = OptimizerStep(
+            plan, parameterCount: count, rateFactors: rateFactors, learningRate: learningRate,
+            gradientClipping: options.gradientClipping)
         stepCount += 1
-        update = Update(
-            trained: plan.trainableRanges, parameters: plan.parameters.floats, gradients: plan.gradients.floats(),
-            rate: learningRate, gradientScale: scale)
         plan.threadPool.run(self)
         update = nil
         plan.recordParameterChange()
@@ -95,17 +84,12 @@ public final class SGD: Optimizer {
 extension SGD: ThreadPoolTask {
     func run(_ worker: Worker) {
         guard let update else { return }
-        for (trained, decays) in update.trained {
-            for (range, factor) in rateFactors where range.overlaps(trained) {
-                let range = range.clamped(to: trained)
-                forEachRange(range.count, worker) { part in
-                    let start = range.lowerBound + part.lowerBound
-                    imprint_sgd(
-                        update.parameters + start, update.gradients + start, velocities.floats() + start, part.count,
-                        update.rate * factor, options.momentum, decays ? options.weightDecay : 0,
-                        update.gradientScale, options.nesterov ? 1 : 0)
-                }
-            }
+        update.forEachPart(worker) { part, factor, decays in
+            let start = part.lowerBound
+            imprint_sgd(
+                update.parameters + start, update.gradients + start, velocities.floats() + start, part.count,
+                update.learningRate * factor, options.momentum, decays ? options.weightDecay : 0,
+                update.gradientScale, options.nesterov ? 1 : 0)
         }
     }
 }
