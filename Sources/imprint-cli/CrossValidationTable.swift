@@ -64,11 +64,7 @@ enum CrossValidationTable {
                 + "ECE \(Terminal.percent(metrics.calibrationError.value)) (\(text(metrics.calibrationError.interval)))"
                 + (metrics.auc.map { ", AUC \(number($0))" } ?? ""),
         ]
-        let deviations = [("folds", metrics.foldDeviation), ("seeds", metrics.seedDeviation)]
-            .compactMap { name, value in value.map { "\(Terminal.percent($0)) over \(name)" } }
-        if !deviations.isEmpty {
-            lines.append("standard deviation of the accuracy: " + deviations.joined(separator: ", "))
-        }
+        lines += deviationLine(result, of: "accuracy") { Terminal.percent($0) }
         return lines.joined(separator: "\n")
     }
 
@@ -86,11 +82,7 @@ enum CrossValidationTable {
             row(result, all), "",
             "mAP \(precision), micro F1 \(Terminal.percent(metrics.microF1.value)) (\(text(metrics.microF1.interval))), \(pooling(result))",
         ]
-        let deviations = [("folds", metrics.foldDeviation), ("seeds", metrics.seedDeviation)]
-            .compactMap { name, value in value.map { "\(number($0)) over \(name)" } }
-        if !deviations.isEmpty {
-            lines.append("standard deviation of the mAP: " + deviations.joined(separator: ", "))
-        }
+        lines += deviationLine(result, of: "mAP") { number($0) }
         return lines.joined(separator: "\n")
     }
 
@@ -112,12 +104,17 @@ enum CrossValidationTable {
                 + ", \(pooling(result))",
             "precision \(share(metrics.precision)), recall \(share(metrics.recall))",
         ]
-        let deviations = [("folds", metrics.foldDeviation), ("seeds", metrics.seedDeviation)]
-            .compactMap { name, value in value.map { "\(number($0)) over \(name)" } }
-        if !deviations.isEmpty {
-            lines.append("standard deviation of the mAP@.5: " + deviations.joined(separator: ", "))
-        }
+        lines += deviationLine(result, of: "mAP@.5") { number($0) }
         return lines.joined(separator: "\n")
+    }
+
+    /// Returns a line with the standard deviations of a metric over folds and seeds; none if there are too few of them.
+    private static func deviationLine(
+        _ result: CrossValidationResult, of metric: String, _ format: (Double) -> String
+    ) -> [String] {
+        let deviations = result.pooled.deviations.map { "\(format($0.value)) over \($0.over)" }
+        guard !deviations.isEmpty else { return [] }
+        return ["standard deviation of the \(metric): " + deviations.joined(separator: ", ")]
     }
 
     /// Returns the row of all folds.

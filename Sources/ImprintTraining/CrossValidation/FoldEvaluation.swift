@@ -83,6 +83,20 @@ package enum PooledEvaluation: Sendable {
         }
     }
 
+    /// The standard deviations of the first metric over "folds" and "seeds", without those that need more of them.
+    package var deviations: [(over: String, value: Double)] {
+        let (folds, seeds): (Double?, Double?) =
+            switch self {
+            case .singleLabel(_, let metrics): (metrics?.foldDeviation, metrics?.seedDeviation)
+            case .multiLabel(_, let metrics): (metrics?.foldDeviation, metrics?.seedDeviation)
+            case .detection(_, let metrics): (metrics?.foldDeviation, metrics?.seedDeviation)
+            }
+        var deviations: [(over: String, value: Double)] = []
+        if let folds { deviations.append((over: "folds", value: folds)) }
+        if let seeds { deviations.append((over: "seeds", value: seeds)) }
+        return deviations
+    }
+
     /// - Parameters:
     ///   - repeats: The finished folds of each repeat that has any.
     ///   - labels: The labels of the models.

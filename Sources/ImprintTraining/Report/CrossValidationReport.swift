@@ -72,8 +72,6 @@ extension Report {
         let estimate: CrossValidationResult.Estimate?
         /// The rest of a sentence that begins with the value.
         let meaning: String
-        /// The standard deviations of the metric over "folds" and "seeds".
-        let deviations: [(over: String, value: Double?)]
 
         init(_ pooled: PooledEvaluation) {
             let predictions = counted(pooled.evaluation.imageCount, "prediction")
@@ -81,17 +79,14 @@ extension Report {
             case .singleLabel(_, let metrics):
                 estimate = metrics?.accuracy
                 meaning = "of \(predictions) are correct"
-                deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
             case .multiLabel(_, let metrics):
                 estimate = metrics?.meanAveragePrecision
                 meaning = "mean average precision (mAP) of \(predictions)"
-                deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
             case .detection(let evaluation, let metrics):
                 estimate = metrics?.meanAveragePrecision50
                 meaning =
                     "mean average precision (mAP@.5) of \(counted(evaluation.metrics.objectCount, "object")) in "
                     + counted(evaluation.metrics.photoCount, "photo")
-                deviations = [("folds", metrics?.foldDeviation), ("seeds", metrics?.seedDeviation)]
             }
         }
     }
@@ -111,8 +106,8 @@ extension Report {
         }
         var facts = [("folds", grouped(result.folds.count))]
         if seeds > 1 { facts.append(("seeds", grouped(seeds))) }
-        for (over, value) in score.deviations {
-            if let value { facts.append(("standard deviation over \(over)", percent(value))) }
+        for (over, value) in result.pooled.deviations {
+            facts.append(("standard deviation over \(over)", percent(value)))
         }
         let skipped = result.pooled.evaluation.skipped.count
         if skipped > 0 { facts.append(("unreadable photos", grouped(skipped))) }
