@@ -50,23 +50,11 @@ package func checkFit(
             throw .invalidMetadata(key: ModelFileKey.detector, reason: problem)
         }
     case .centerPoints(let centerPoints):
-        guard preprocessing.channels == 3 else {
-            throw .invalidMetadata(
-                key: ModelFileKey.centerPoints,
-                reason: "a network for images with \(preprocessing.channels) channels, expected 3")
-        }
-        if let problem = centerPoints.problem(network, labels: labels) {
-            throw .invalidMetadata(key: ModelFileKey.centerPoints, reason: problem)
-        }
+        try checkImportedDetector(
+            ModelFileKey.centerPoints, preprocessing, problem: centerPoints.problem(network, labels: labels))
     case .anchors(let anchors):
-        guard preprocessing.channels == 3 else {
-            throw .invalidMetadata(
-                key: ModelFileKey.anchors,
-                reason: "a network for images with \(preprocessing.channels) channels, expected 3")
-        }
-        if let problem = anchors.problem(network, labels: labels) {
-            throw .invalidMetadata(key: ModelFileKey.anchors, reason: problem)
-        }
+        try checkImportedDetector(
+            ModelFileKey.anchors, preprocessing, problem: anchors.problem(network, labels: labels))
     case .softmax, .sigmoid:
         let outputs: Int
         do {
@@ -83,6 +71,18 @@ package func checkFit(
     if let problem = preprocessing.problem { throw .invalidMetadata(key: ModelFileKey.preprocessing, reason: problem) }
     let image = TensorShape(height: preprocessing.height, width: preprocessing.width, channels: preprocessing.channels)
     guard image == network.input else { throw .inputShape(found: image, expected: network.input) }
+}
+
+/// Checks that an imported detector reads colour images and has no other problem.
+/// - Parameter key: The metadata key of the detector's head.
+private func checkImportedDetector(
+    _ key: String, _ preprocessing: Preprocessing, problem: String?
+) throws(ModelFileError.Problem) {
+    guard preprocessing.channels == 3 else {
+        throw .invalidMetadata(
+            key: key, reason: "a network for images with \(preprocessing.channels) channels, expected 3")
+    }
+    if let problem { throw .invalidMetadata(key: key, reason: problem) }
 }
 
 extension ModelFile {
