@@ -109,7 +109,7 @@ struct DetectorEvaluator {
 
     /// Mines hard negatives: the six strongest false detections of each logo in each image; a detection of several logos counts once.
     func mine(
-        _ images: [KnownImage], _ network: Network, _ parameters: Parameters
+        _ images: [GroundTruthImage], _ network: Network, _ parameters: Parameters
     ) throws -> [DetectorPatches.Detection] {
         let limit = 6
         return try scan(images.map(\.source), network, parameters, peaks: limit).enumerated().flatMap { index, scans in
@@ -307,7 +307,7 @@ extension DetectorPhotos.Item {
     func scores(of logo: Int, in scan: PyramidScanner.Scan) -> [(hasLogo: Bool, score: Float)] {
         guard let objects, logos.contains(logo) else { return [(logos.contains(logo), scan.score)] }
         let found = objects.filter { $0.logo == logo && !$0.isCrowd }.compactMap { object in
-            let one = KnownImage(source: source, objects: [object])
+            let one = GroundTruthImage(source: source, objects: [object])
             return scan.peaks.filter { one.hasObject(at: $0) }.map(\.score).max()
         }
         let others = falsePeaks(of: logo, in: scan).map(\.score).max()
@@ -317,7 +317,7 @@ extension DetectorPhotos.Item {
     /// Returns the peaks of a logo away from its objects; empty if the photo has the label of the logo, but no boxes.
     func falsePeaks(of logo: Int, in scan: PyramidScanner.Scan) -> [PyramidScanner.Peak] {
         guard let objects else { return logos.contains(logo) ? [] : scan.peaks }
-        let image = KnownImage(source: source, objects: objects)
+        let image = GroundTruthImage(source: source, objects: objects)
         return scan.peaks.filter { !image.hasObject(at: $0, logo: logo) }
     }
 }

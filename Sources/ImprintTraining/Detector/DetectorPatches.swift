@@ -19,9 +19,9 @@ final class DetectorPatches {
     /// The compositors of the logos that have artwork, with the indices of the logos.
     let compositors: [(logo: Int, compositor: Compositor)]
     /// The images without a logo, and the annotated photos.
-    let negatives: [KnownImage]
+    let negatives: [GroundTruthImage]
     /// The objects of the annotated photos, without crowds, with the indices of their photos among the negatives.
-    private let annotated: [(imageIndex: Int, object: KnownObject)]
+    private let annotated: [(imageIndex: Int, object: GroundTruthObject)]
     /// The photos that show a logo.
     let positives: [Positive]
     /// The strongest false detections in the negatives (hard negatives).
@@ -78,7 +78,7 @@ final class DetectorPatches {
     private static let minimumPartSide: Float = 48
 
     init(
-        compositors: [(logo: Int, compositor: Compositor)], negatives: [KnownImage], positives: [Positive],
+        compositors: [(logo: Int, compositor: Compositor)], negatives: [GroundTruthImage], positives: [Positive],
         unreadable: UnreadablePhotos, seed: UInt64, workers: Workers, batchSize: Int, poolSize: Int
     ) {
         annotated = negatives.enumerated().flatMap { index, image in

@@ -182,11 +182,11 @@ public struct DetectorPersonalizer: Sendable {
     private static let drawnNegativeCount = 120
 
     private func patches(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> DetectorPatches {
-        var negatives = photos.negatives.map { KnownImage(source: $0.source, objects: $0.objects ?? []) }
+        var negatives = photos.negatives.map { GroundTruthImage(source: $0.source, objects: $0.objects ?? []) }
         if backgrounds.isEmpty {
             let count = max(Int(Double(Self.drawnNegativeCount) * configuration.scale), 1)
             negatives += workers.parallelMap(count) { index in
-                KnownImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
+                GroundTruthImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
             }
         }
         let compositors = logos.enumerated().compactMap { index, logo in

@@ -20,7 +20,7 @@ struct DetectorPhotos {
         /// The logos that it shows.
         let logos: [Int]
         /// The objects of an annotated photo; nil if only the label is known.
-        let objects: [KnownObject]?
+        let objects: [GroundTruthObject]?
         let source: PatchSource
         /// The photo at its original size, if it is in memory.
         let original: RasterImage?
@@ -172,7 +172,7 @@ private struct DetectorPhotoReader {
         let label = source.label(of: photo)
         let objects = source.objects[photo.url]?.compactMap { object in
             logos.firstIndex(of: object.label).map {
-                KnownObject(logo: $0, object.box, in: patches, isCrowd: object.isCrowd)
+                GroundTruthObject(logo: $0, object.box, in: patches, isCrowd: object.isCrowd)
             }
         }
         let shown = objects.map { Set($0.map(\.logo)).sorted() } ?? logos.indices.filter { logos[$0] == label }

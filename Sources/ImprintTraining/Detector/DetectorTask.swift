@@ -26,9 +26,9 @@ struct DetectorTask: TrainingTask {
     let versionOneFingerprint: [String: String]
     /// The photos and the backgrounds, after they are read.
     private var parts: (photos: DetectorPhotos, backdrops: Backdrops)?
-    private let objective = Holder<DetectorObjective>()
+    private let objective = SharedValue<DetectorObjective>()
     /// The reason why the model lacks features of training photos, if it does.
-    private let missingFeatures = Holder<ImprintError>()
+    private let missingFeatures = SharedValue<ImprintError>()
 
     init(
         artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
@@ -179,12 +179,12 @@ struct DetectorTask: TrainingTask {
     }
 
     /// Returns the images without a logo and the annotated photos, or drawn backgrounds if there are no photos.
-    private func negatives(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> [KnownImage] {
+    private func negatives(_ photos: DetectorPhotos, _ backdrops: Backdrops) -> [GroundTruthImage] {
         guard !hasPhotos else {
-            return photos.negatives.map { KnownImage(source: $0.source, objects: $0.objects ?? []) }
+            return photos.negatives.map { GroundTruthImage(source: $0.source, objects: $0.objects ?? []) }
         }
         return (0..<Self.drawnNegativeCount).map { index in
-            KnownImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
+            GroundTruthImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
         }
     }
 

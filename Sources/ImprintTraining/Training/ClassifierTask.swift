@@ -14,13 +14,13 @@ struct ClassifierTask: TrainingTask {
     /// The photos; nil until they are read.
     private var loadedPhotos: TrainingImages?
     private var unreadable: UnreadablePhotos?
-    private let objective = Holder<ClassificationObjective>()
+    private let objective = SharedValue<ClassificationObjective>()
     /// The recipe of the run, or nil if the configuration has all hyperparameters.
     private let recipe: ChosenRecipe?
 
-    private let multiLabel = Holder<MultiLabelEvaluation>()
+    private let multiLabel = SharedValue<MultiLabelEvaluation>()
     /// The reason why the model lacks features of training photos, if it does.
-    private let missingFeatures = Holder<ImprintError>()
+    private let missingFeatures = SharedValue<ImprintError>()
 
     init(folder: any TrainingSource, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws {
         var configuration = configuration

@@ -83,7 +83,7 @@ struct RunPhotos {
     var unreadable: UnreadablePhotos
 }
 
-/// A shared reference to a value that is set later.
-final class Holder<Value> {
+/// A value that the copies of a task share, and that is set later.
+final class SharedValue<Value> {
     var value: Value?
 }

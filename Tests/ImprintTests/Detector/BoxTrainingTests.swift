@@ -16,8 +16,8 @@ import Testing
 
     private let source = PatchSource(RasterImage(width: 200, height: 100))
 
-    private func object(_ x: Float, _ y: Float, _ width: Float, _ height: Float, logo: Int = 0) -> KnownObject {
-        KnownObject(logo: logo, NormalizedRectangle(x: x, y: y, width: width, height: height), in: source)
+    private func object(_ x: Float, _ y: Float, _ width: Float, _ height: Float, logo: Int = 0) -> GroundTruthObject {
+        GroundTruthObject(logo: logo, NormalizedRectangle(x: x, y: y, width: width, height: height), in: source)
     }
 
     @Test("An object has the position and the size of its box in the cells of a window") func box() {
@@ -38,7 +38,7 @@ import Testing
             (PatchWindow(x: 100, y: 50, side: 90, angle: .pi / 2, isMirrored: true), false),
         ] as [(PatchWindow, Bool?)])
     func targets(window: PatchWindow, isIgnored: Bool?) {
-        let image = KnownImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
+        let image = GroundTruthImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
         let targets = image.targets(in: window)
         #expect(targets.map(\.isIgnored) == [isIgnored].compactMap { $0 })
         #expect(targets.allSatisfy { $0.logo == 1 && $0.box != nil })
@@ -47,7 +47,8 @@ import Testing
     @Test("A crowd is an ignored region: neither an object nor background, also in a window that shows little of it")
     func crowd() throws {
         let box = NormalizedRectangle(x: 0.1, y: 0.1, width: 0.8, height: 0.8)
-        let image = KnownImage(source: source, objects: [KnownObject(logo: 0, box, in: source, isCrowd: true)])
+        let image = GroundTruthImage(
+            source: source, objects: [GroundTruthObject(logo: 0, box, in: source, isCrowd: true)])
         for side in [45, 90, 400] as [Float] {
             let targets = image.targets(in: PatchWindow(x: 100, y: 50, side: side))
             #expect(targets.map(\.isCrowd) == [true] && targets.map(\.isIgnored) == [false])
@@ -81,7 +82,7 @@ import Testing
     }
 
     @Test("A detection close to an object is not a hard negative") func nearObjects() {
-        let image = KnownImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
+        let image = GroundTruthImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
         func peak(_ x: Float, _ y: Float) -> PyramidScanner.Peak { PyramidScanner.Peak(score: 1, x: x, y: y, side: 90) }
         #expect(image.hasObject(at: peak(110, 45)) && image.hasObject(at: peak(110, 45), logo: 1))
         #expect(!image.hasObject(at: peak(110, 45), logo: 0) && !image.hasObject(at: peak(10, 45)))

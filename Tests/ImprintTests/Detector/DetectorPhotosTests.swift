@@ -172,7 +172,7 @@ import Testing
         (0..<count).map { index in
             let url = URL(filePath: "/\(logo ?? -1)/\(isAnnotated)/\(index).png")
             let source = PatchSource(url, width: 100, height: 100)
-            let objects = logo.map { [KnownObject(logo: $0, box(0.3), in: source)] } ?? []
+            let objects = logo.map { [GroundTruthObject(logo: $0, box(0.3), in: source)] } ?? []
             return DetectorPhotos.Item(
                 url: url, label: "", logos: logo.map { [$0] } ?? [], objects: isAnnotated ? objects : nil,
                 source: source, original: nil)

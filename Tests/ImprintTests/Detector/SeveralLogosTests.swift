@@ -207,7 +207,7 @@ import Testing
         let photo = PatchSource(RasterImage(width: 120, height: 120))
         let patches = DetectorPatches(
             compositors: Array(zip(0..., compositors)).map { (logo: $0, compositor: $1) },
-            negatives: [KnownImage(source: photo)],
+            negatives: [GroundTruthImage(source: photo)],
             positives: [DetectorPatches.Positive(source: photo, logo: 1)],
             unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 1,
             workers: Workers(1), batchSize: 64, poolSize: 4)

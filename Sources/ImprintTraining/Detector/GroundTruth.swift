@@ -4,10 +4,10 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// An image with the known boxes of all its logos: a photo without a logo, or an annotated photo.
-struct KnownImage {
+/// An image with the ground truth of all its logos: a photo without a logo, or an annotated photo.
+struct GroundTruthImage {
     let source: PatchSource
-    var objects: [KnownObject] = []
+    var objects: [GroundTruthObject] = []
 
     /// Returns whether the centre of a detection of any logo lies in the box of an object, or close to it.
     func hasObject(at peak: PyramidScanner.Peak, logo: Int? = nil) -> Bool {
@@ -53,8 +53,8 @@ struct KnownImage {
     }
 }
 
-/// A logo or other object whose bounding box is known, in pixels of its image.
-struct KnownObject: Hashable {
+/// The ground truth of a logo or other object: its bounding box, in pixels of its image.
+struct GroundTruthObject: Hashable {
     let logo: Int
     /// The centre of the box.
     let x: Float
