@@ -44,9 +44,9 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
-    /// The training folder of a logo detector does not have exactly one label besides the labels of the logos.
+    /// The training photos of a logo detector do not have exactly one label besides the labels of the logos; `folder` is the name of their source.
     case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
-    /// All training photos of a logo detector show a logo.
+    /// All training photos of a logo detector show a logo; `folder` is the name of their source.
     case noPhotosWithoutLogo(logos: [String], folder: String)
     /// Another process has locked the checkpoint folder.
     case checkpointInUse(folder: String)
@@ -145,11 +145,11 @@ public enum ImprintError: DescribedError, Equatable {
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
         case .notOneLabelWithoutLogo(let found, let logos, let folder) where found.isEmpty:
             "\(folder) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show "
-                + "none of these logos. Put such photos into a separate sub-folder"
+                + "none of these logos. Give such photos a label of their own, in a folder by a separate sub-folder"
         case .notOneLabelWithoutLogo(let found, let logos, let folder):
             "\(folder) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos "
-                + "that do not show \(logos.joined(separator: ", ")). Put all of these photos into one sub-folder, "
-                + "or give artwork for the others too"
+                + "that do not show \(logos.joined(separator: ", ")). Give all of these photos one label, in a folder "
+                + "by one sub-folder, or give artwork for the others too"
         case .noPhotosWithoutLogo(let logos, let folder):
             "\(folder) has no training photos besides those of \(logos.joined(separator: ", ")). "
                 + "Add photos that show none of these logos"

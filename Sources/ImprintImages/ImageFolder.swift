@@ -8,13 +8,13 @@ public struct ImageFolder: Sendable {
     /// The names of the classes, in the order of their Unicode scalars.
     public private(set) var labels: [String]
     /// The image files, by label and then by path, in the order of Unicode scalars.
-    public private(set) var items: [TrainingPhoto]
+    public let items: [TrainingPhoto]
     /// The ignored files: files that are not images, and files beside the sub-folders of the classes.
     public let ignored: [URL]
     /// The SHA-256 digest of a line "path, tab, size in bytes" for every item, in hexadecimal; see docs/reference/model-file-metadata.md.
     ///
     /// It identifies the files that a model was trained on without reading them.
-    public private(set) var digest: String
+    public let digest: String
 
     /// Returns the path of one of the items, relative to the folder.
     public func path(of item: Item) -> String {
@@ -65,14 +65,9 @@ public struct ImageFolder: Sendable {
         try self.init(at: url, logos: logos, backgroundLabel: nil)
     }
 
-    /// Reads validation photos by the same rules as these training photos.
-    /// - Parameter logos: The labels of a detector's logos.
-    package func validationFolder(at url: URL, logos: [String]) throws(ImageError) -> ImageFolder {
-        try ImageFolder(at: url, logos: logos, backgroundLabel: labels.first { !logos.contains($0) })
-    }
-
+    /// Creates the data set of a logo detector, as `init(at:logos:)`.
     /// - Parameter backgroundLabel: The label of background photos; nil for the name of the only other sub-folder, or else `noLogoLabel`.
-    private init(at url: URL, logos: [String], backgroundLabel: String?) throws(ImageError) {
+    package init(at url: URL, logos: [String], backgroundLabel: String?) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url) }
         let root = try FolderListing(url)
@@ -95,15 +90,6 @@ public struct ImageFolder: Sendable {
 
     /// The label of photos without a logo, unless the name of a folder is their label.
     public static let noLogoLabel = "none"
-
-    /// Creates a data set without photos.
-    package init(withoutPhotosOf labels: [String]) {
-        url = URL(filePath: "/")
-        self.labels = labels
-        items = []
-        ignored = []
-        digest = SHA256().hexadecimal
-    }
 
     /// Creates a data set from classes, each with the paths of its files relative to the folder.
     private init(
@@ -134,30 +120,10 @@ public struct ImageFolder: Sendable {
 }
 
 extension ImageFolder {
-    /// Adds labels without images at the end, so that the labels of all items keep their indices.
-    package func adding(labels new: [String]) -> ImageFolder {
-        var folder = self
-        folder.labels += new.filter { !labels.contains($0) }
-        return folder
-    }
-
     /// Returns the same images with new class names, one for each of `labels`, in their order.
     package func renaming(labels new: [String]) -> ImageFolder {
         var folder = self
         folder.labels = new
-        return folder
-    }
-
-    /// Returns the folder with only some of its items, and with all labels.
-    /// - Parameter selected: Items of this folder, in its order.
-    package func selecting(_ selected: [Item]) -> ImageFolder {
-        var folder = self
-        folder.items = selected
-        var hash = SHA256()
-        for item in selected {
-            hash.update("\(path(of: item))\t\(FileStatus(item.url)?.size ?? 0)\n".utf8Span.span.bytes)
-        }
-        folder.digest = hash.hexadecimal
         return folder
     }
 

@@ -141,6 +141,9 @@ public struct TrainingPhoto: Sendable, Hashable {
         TrainingPhoto(url, labels.map { indices[$0] }.sorted(), content, name)
     }
 
+    /// Returns the same photo with only the label of an index.
+    package func labelled(_ label: Int) -> TrainingPhoto { TrainingPhoto(url, [label], content, name) }
+
     /// Returns whether the locations and labels are equal.
     public static func == (first: TrainingPhoto, second: TrainingPhoto) -> Bool {
         first.url == second.url && first.labels == second.labels

@@ -53,7 +53,8 @@ extension DetectorData {
     }
 
     private func composites(seed: UInt64, workers: Workers) throws -> [RasterImage] {
-        let backdrops = try Backdrops(Array(backgrounds.prefix(40)), size: Self.sheetSide, seed: seed, workers: workers)
+        let photos = backgrounds.prefix(40).map { TrainingPhoto(url: $0, labels: []) }
+        let backdrops = try Backdrops(photos, size: Self.sheetSide, seed: seed, workers: workers)
         let logos = artwork.sorted { precedes($0.key, $1.key) }
         let compositors = logos.map { label, artworks in
             Compositor(artworks: artworks, backdrops: backdrops, seed: seed, label: logos.count > 1 ? label : nil)

@@ -70,8 +70,8 @@ struct LogoFeatureTrainer: ParsableCommand {
 
     func run() throws {
         let workers = Workers(Processors.count)
-        let photoFiles = try ImageFolder.images(in: URL(filePath: photos))
-        let backdrops = try Backdrops(photoFiles, size: Self.sceneSide, seed: seed, workers: workers)
+        let backgrounds = try ImageFolder.images(in: URL(filePath: photos)).map { TrainingPhoto(url: $0, labels: []) }
+        let backdrops = try Backdrops(backgrounds, size: Self.sceneSide, seed: seed, workers: workers)
         let model = try ModelFile(contentsOf: URL(filePath: base))
         let features = try LocalFeatures(model)
 

@@ -114,11 +114,11 @@ struct ArtworkOptions: ParsableArguments {
         backgrounds: BackgroundSource?, size: Int, seed: UInt64, workers: Workers
     ) throws -> [(label: String, compositor: Compositor)] {
         let artworks = try load()
-        let files = try backgrounds?.files() ?? []
+        let photos = try (backgrounds?.files() ?? []).map { TrainingPhoto(url: $0, labels: []) }
         var bar = ProgressBar()
         defer { bar.clear() }
-        let backdrops = try Backdrops(files, size: size, seed: seed, workers: workers) { read in
-            bar.draw("reading", done: read, of: files.count)
+        let backdrops = try Backdrops(photos, size: size, seed: seed, workers: workers) { read in
+            bar.draw("reading", done: read, of: photos.count)
         }
         bar.clear()
         for image in backdrops.skipped { Terminal.warn("Skipped: \(image.reason)") }

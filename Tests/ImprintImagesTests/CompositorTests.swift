@@ -150,8 +150,8 @@ import Testing
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "photo.png")
             try ImageFile.write(.gradient(width: 50, height: 300), to: file)
-            for files in [[], [file]] {
-                let backdrops = try Backdrops(files, size: size, workers: Workers(1))
+            for photos in [[], [TrainingPhoto(url: file, labels: [])]] {
+                let backdrops = try Backdrops(photos, size: size, workers: Workers(1))
                 let compositor = Compositor(artworks: [.twoCircles].compactMap { $0 }, backdrops: backdrops, seed: 1)
                 for composite in [try compositor.positive(0), try compositor.hardNegative(0)] {
                     #expect((composite.image.width, composite.image.height) == (size, size))
@@ -170,7 +170,7 @@ import Testing
             let files = try (0..<count).map { index in
                 let file = folder.appending(path: "\(index).png")
                 try ImageFile.write(RasterImage(width: 40, height: 40, filledWith: 255), to: file)
-                return file
+                return TrainingPhoto(url: file, labels: [])
             }
             let backdrops = try Backdrops(files, size: 24, workers: Workers(1))
             let photos = (0..<200).filter { backdrops.background(at: $0, seed: 3).samples.allSatisfy { $0 == 255 } }
@@ -188,19 +188,20 @@ import Testing
                     .noise(width: 40, height: 40, channels: 3, seed: UInt64(index + 1)), to: files[index])
             }
             try Data("not an image".utf8).write(to: files[7])
+            let photos = files.map { TrainingPhoto(url: $0, labels: []) }
             func first(_ backdrops: Backdrops) -> [RasterImage] {
                 (0..<8).map {
                     var random = RandomStream(seed: 5, "test", $0)
                     return backdrops.canvas(&random).image
                 }
             }
-            let one = try Backdrops(files, size: 24, workers: Workers(1))
-            let four = try Backdrops(files, size: 24, workers: Workers(4))
+            let one = try Backdrops(photos, size: 24, workers: Workers(1))
+            let four = try Backdrops(photos, size: 24, workers: Workers(4))
             #expect(one.count == 39)
             #expect(one.skipped.map(\.url) == [files[7]])
             #expect(first(one) == first(four))
-            #expect(try Backdrops(files, size: 24, byteLimit: 1000, workers: Workers(1)).count <= 32)
-            #expect(throws: ImageError.self) { try Backdrops([files[7]], size: 24, workers: Workers(1)) }
+            #expect(try Backdrops(photos, size: 24, byteLimit: 1000, workers: Workers(1)).count <= 32)
+            #expect(throws: ImageError.self) { try Backdrops([photos[7]], size: 24, workers: Workers(1)) }
         }
     }
 }

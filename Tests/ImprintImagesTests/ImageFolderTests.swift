@@ -36,17 +36,6 @@ import Testing
         }
     }
 
-    @Test("Added labels without images come last and change neither items nor split") func addedLabels() throws {
-        try withFiles(["b/2.jpg", "c/1.jpg"]) { root in
-            let folder = try ImageFolder(at: root)
-            let more = folder.adding(labels: ["a", "c"])
-            #expect(more.labels == ["b", "c", "a"])
-            #expect(more.items == folder.items && more.digest == folder.digest)
-            let rule = ValidationRule.fraction(0.5)
-            #expect(more.split(rule, seed: 1).training == folder.split(rule, seed: 1).training)
-        }
-    }
-
     @Test("Hidden files are skipped; other files are listed; sub-folders belong to their class") func contents()
         throws
     {

@@ -189,6 +189,18 @@ private func checkpoints(photos: URL, folder: URL, configuration: ClassifierConf
     return trainer
 }
 
+private func detectorPhotosInMemory(
+    leaf: Artwork, leafImage: RasterImage, streetFile: Data
+) throws -> DetectorTrainer {
+    // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainADetector.md begins
+    var photos = InMemorySource(labels: ["Leaf", "other"])
+    try photos.append(leafImage, labels: ["Leaf"])
+    try photos.append(streetFile, labels: ["other"], identifier: "street.jpg")
+    let trainer = DetectorTrainer(artwork: ["Leaf": [leaf]], photos: photos)
+    // Example ends
+    return trainer
+}
+
 private func boxTraining(boxes: URL) throws -> DetectorTrainer {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainADetector.md begins
     var configuration = DetectorConfiguration()

@@ -35,7 +35,7 @@ package struct PatchWindow: Codable, Hashable, Sendable {
 package struct PatchSource: Sendable {
     private enum Origin {
         case memory(RasterImage)
-        case file(URL)
+        case photo(TrainingPhoto)
     }
 
     package let width: Int
@@ -47,14 +47,14 @@ package struct PatchSource: Sendable {
         (width, height, origin) = (image.width, image.height, .memory(image))
     }
 
-    /// Creates a source from a photo that `PatchSource.read(_:)` reads again for each patch.
-    package init(_ photo: URL, width: Int, height: Int) {
-        (self.width, self.height, origin) = (width, height, .file(photo))
+    /// Creates a source from a photo that `PatchSource.decode(_:)` decodes again for each patch.
+    package init(_ photo: TrainingPhoto, width: Int, height: Int) {
+        (self.width, self.height, origin) = (width, height, .photo(photo))
     }
 
-    /// The photo; nil for an image in memory.
+    /// The location of the photo; nil for an image in memory.
     package var photo: URL? {
-        if case .file(let photo) = origin { photo } else { nil }
+        if case .photo(let photo) = origin { photo.url } else { nil }
     }
 
     /// Returns the whole image.
@@ -62,12 +62,12 @@ package struct PatchSource: Sendable {
     package func image() throws(ImageError) -> RasterImage {
         switch origin {
         case .memory(let image): return image
-        case .file(let photo):
-            let image = try Self.read(photo)
+        case .photo(let photo):
+            let image = Self.shrunk(try Self.decode(photo))
             guard (image.width, image.height) == (width, height) else {
                 let (before, now) = ("\(width)x\(height)", "\(image.width)x\(image.height)")
                 throw .unreadable(
-                    file: photo, reason: "its size has changed from \(before) to \(now) pixels")
+                    file: photo.url, reason: "its size has changed from \(before) to \(now) pixels")
             }
             return image
         }
@@ -121,11 +121,13 @@ extension PatchSource {
     package static let maximumSide = 400
 
     /// Reads a photo, upright and in sRGB, at the size that the detector analyses.
-    package static func read(_ url: URL) throws(ImageError) -> RasterImage { shrunk(try decode(url)) }
+    package static func read(_ url: URL) throws(ImageError) -> RasterImage {
+        shrunk(try ImageFile.decode(url, coveringShortSide: shortSideToDecode))
+    }
 
-    /// Reads a photo at its full size, or at a smaller size that is sufficient for `shrunk(_:)`.
-    package static func decode(_ url: URL) throws(ImageError) -> RasterImage {
-        try ImageFile.decode(url, coveringShortSide: shortSideToDecode)
+    /// Decodes a photo at its full size, or at a smaller size that is sufficient for `shrunk(_:)`.
+    package static func decode(_ photo: TrainingPhoto) throws(ImageError) -> RasterImage {
+        try photo.stored(coveringShortSide: shortSideToDecode).upright.flattenedOnWhite()
     }
 
     /// The minimum short side of a photo to decode; of all images with that many pixels, a square has the longest.

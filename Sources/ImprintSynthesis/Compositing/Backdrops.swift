@@ -1,4 +1,3 @@
-package import Foundation
 package import ImprintCore
 package import ImprintImages
 
@@ -19,26 +18,27 @@ package final class Backdrops: Sendable {
     /// Creates backgrounds, and reads the photos into memory, scaled to a short side of at most 1.5 times `size`.
     ///
     /// - Parameters:
-    ///   - files: The photos; with fewer than 20, some backgrounds are drawn patterns. The photos should not show the logo.
+    ///   - photos: The photos, whose labels do not matter; with fewer than 20, some backgrounds are drawn patterns. They should not
+    ///     show the logo.
     ///   - size: The height and width of the composites, in pixels.
     ///   - byteLimit: The approximate maximum memory of the photos, in bytes. Reading stops there, after a random part of the
     ///     photos.
     ///   - seed: The random seed of that choice.
     ///   - workers: The threads that read the photos.
     ///   - onRead: Receives the number of photos read so far, from time to time.
-    ///   - loadedPhoto: Returns the photo at an index of `files` if the caller has it in memory, else nil. Such a photo is not read
+    ///   - loadedPhoto: Returns the photo at an index of `photos` if the caller has it in memory, else nil. Such a photo is not read
     ///     again. Called on any thread.
     /// - Throws: `ImageError.tooManyUnreadable` if more than half of the photos cannot be read.
     package init(
-        _ files: [URL], size: Int, byteLimit: Int = 256 << 20, seed: UInt64 = 0, workers: Workers,
+        _ photos: [TrainingPhoto], size: Int, byteLimit: Int = 256 << 20, seed: UInt64 = 0, workers: Workers,
         onRead: (Int) -> Void = { _ in }, inMemory loadedPhoto: (_ index: Int) -> RasterImage? = { _ in nil }
     ) throws(ImageError) {
         precondition((16...1024).contains(size), "a composite must have 16 to 1024 pixels per side, not \(size)")
         self.size = size
         let shortSide = size * 3 / 2
         var random = RandomStream(seed: seed, "backdrops")
-        let order = random.permutation(of: files.count)
-        var photos: [RasterImage] = []
+        let order = random.permutation(of: photos.count)
+        var images: [RasterImage] = []
         var skipped: [SkippedImage] = []
         var bytes = 0
         var read = 0
@@ -48,24 +48,24 @@ package final class Backdrops: Sendable {
             let results = workers.parallelMap(portion.count) { position in
                 Result { () throws(ImageError) in
                     if let photo = loadedPhoto(portion[position]) { return photo.shrunk(toShortSide: shortSide) }
-                    return try ImageFile.decode(
-                        files[portion[position]], coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide)
-                    ).shrunk(toShortSide: shortSide)
+                    let stored = try photos[portion[position]].stored(
+                        coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide))
+                    return stored.upright.flattenedOnWhite().shrunk(toShortSide: shortSide)
                 }
             }
             for (index, result) in zip(portion, results) {
                 switch result {
-                case .success(let photo):
-                    photos.append(photo)
-                    bytes += photo.samples.count
-                case .failure(let reason): skipped.append(SkippedImage(url: files[index], reason: reason))
+                case .success(let image):
+                    images.append(image)
+                    bytes += image.samples.count
+                case .failure(let reason): skipped.append(SkippedImage(url: photos[index].url, reason: reason))
                 }
             }
             read += portion.count
             onRead(read)
         }
         self.skipped = skipped
-        self.photos = photos
+        self.photos = images
         if SkippedImage.areTooMany(skipped.count, of: read) { throw .tooManyUnreadable(images: read, skipped: skipped) }
     }
 

@@ -74,12 +74,12 @@ public struct CrossValidation: Sendable {
     /// Creates the cross-validation of a logo detector.
     /// - Parameters:
     ///   - artwork: The artwork by label, as for `DetectorTrainer`.
-    ///   - photos: The photos, as for `DetectorTrainer`.
+    ///   - photos: The photos, with one label each, as for `DetectorTrainer`.
     ///   - backgrounds: The backgrounds of composites, as for `DetectorTrainer`; the run excludes photos of the evaluated fold.
     ///   - configuration: The hyperparameters; a separate validation folder is an error.
     ///   - options: The number of folds and other settings.
     public init(
-        artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil,
+        artwork: [String: [Artwork]], photos: some TrainingSource, backgrounds: [URL]? = nil,
         configuration: DetectorConfiguration = DetectorConfiguration(), options: Options = Options()
     ) {
         self.photos = photos

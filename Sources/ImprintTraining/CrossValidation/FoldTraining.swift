@@ -66,7 +66,7 @@ struct FoldTraining: Sendable {
 
     /// The training of detectors that are evaluated by the labels of photos.
     init(
-        _ artwork: [String: [Artwork]], _ photos: ImageFolder, _ backgrounds: [URL]?,
+        _ artwork: [String: [Artwork]], _ photos: any TrainingSource, _ backgrounds: [URL]?,
         _ configuration: DetectorConfiguration
     ) {
         self.init(artwork, photos: photos, annotations: nil, backgrounds, configuration)
@@ -81,8 +81,8 @@ struct FoldTraining: Sendable {
     }
 
     private init(
-        _ artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations?, _ backgrounds: [URL]?,
-        _ configuration: DetectorConfiguration
+        _ artwork: [String: [Artwork]], photos: (any TrainingSource)?, annotations: BoxAnnotations?,
+        _ backgrounds: [URL]?, _ configuration: DetectorConfiguration
     ) {
         seed = configuration.seed
         threads = configuration.threads
@@ -102,7 +102,8 @@ struct FoldTraining: Sendable {
             var configuration = configuration
             configuration.seed = seed
             return DetectorTrainer(
-                artwork: artwork, photos: photos?.selecting(training), annotations: annotations?.selecting(training),
+                artwork: artwork, photos: photos.map { TrainingSubset($0, items: training) },
+                annotations: annotations?.selecting(training),
                 backgrounds: Self.backgrounds(backgrounds, without: evaluated), configuration: configuration)
         }
     }

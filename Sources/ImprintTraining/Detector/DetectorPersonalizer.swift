@@ -137,7 +137,8 @@ public struct DetectorPersonalizer: Sendable {
             photos.negatives.compactMap { photo in photo.original.map { (photo.url, $0) } },
             uniquingKeysWith: { first, _ in first })
         let backdrops = try Backdrops(
-            backgrounds, size: 224, seed: configuration.seed, workers: workers, onRead: { _ in progress.show() },
+            backgrounds.map { TrainingPhoto(url: $0, labels: []) }, size: 224, seed: configuration.seed,
+            workers: workers, onRead: { _ in progress.show() },
             inMemory: { originals[backgrounds[$0]] })
         try progress.report()
         let patches = patches(photos, backdrops)
@@ -166,7 +167,7 @@ public struct DetectorPersonalizer: Sendable {
         guard let annotations else { return DetectorPhotos() }
         let none = model.labels.first { label in !head.logos.contains { $0.label == label } } ?? ImageFolder.noLogoLabel
         let source = try DetectorSource(
-            ImageFolder(withoutPhotosOf: [none]).adding(labels: logos), noLogoLabel: none, annotations: annotations)
+            nil, labels: [none] + logos, noLogoLabel: none, annotations: annotations)
         var detectorConfiguration = DetectorConfiguration()
         detectorConfiguration.validation = .none
         detectorConfiguration.keepsGroupsTogether = false

@@ -14,7 +14,7 @@ struct DetectorPhotos {
 
     /// A photo and its label.
     struct Item {
-        let url: URL
+        let photo: TrainingPhoto
         /// The label that represents the photo: of several objects, the label of the largest one.
         let label: String
         /// The logos that it shows.
@@ -117,7 +117,7 @@ private struct DetectorPhotoReader {
         /// The photos that were read.
         var items: [DetectorPhotos.Item] = []
         /// The same photos in their source.
-        var readable: [ImageFolder.Item] = []
+        var readable: [TrainingPhoto] = []
         var skipped: [SkippedImage] = []
     }
 
@@ -129,7 +129,7 @@ private struct DetectorPhotoReader {
     /// Reads photos of a source.
     /// - Parameter onPortion: Called after each portion of the photos, with the number of finished photos.
     mutating func read(
-        _ photos: [ImageFolder.Item], of source: DetectorSource, onPortion: (_ done: Int) throws -> Void
+        _ photos: [TrainingPhoto], of source: DetectorSource, onPortion: (_ done: Int) throws -> Void
     ) throws -> Outcome {
         var outcome = Outcome()
         // Portions bound the memory beyond the limit.
@@ -151,11 +151,11 @@ private struct DetectorPhotoReader {
 
     /// Returns photos at the size of training, and whether that is their original size.
     private func decode(
-        _ photos: [ImageFolder.Item]
+        _ photos: [TrainingPhoto]
     ) -> [Result<(image: RasterImage, isOriginal: Bool), ImageError>] {
         workers.parallelMap(photos.count) { index in
             Result { () throws(ImageError) in
-                let original = try PatchSource.decode(photos[index].url)
+                let original = try PatchSource.decode(photos[index])
                 let image = PatchSource.shrunk(original)
                 return (image: image, isOriginal: image == original)
             }
@@ -164,11 +164,11 @@ private struct DetectorPhotoReader {
 
     /// Creates the item of a photo, whose image stays in memory if it fits.
     private mutating func item(
-        _ photo: ImageFolder.Item, of source: DetectorSource, _ image: RasterImage, isOriginal: Bool
+        _ photo: TrainingPhoto, of source: DetectorSource, _ image: RasterImage, isOriginal: Bool
     ) -> DetectorPhotos.Item {
         let fits = image.samples.count <= freeByteCount
         if fits { freeByteCount -= image.samples.count }
-        let patches = fits ? PatchSource(image) : PatchSource(photo.url, width: image.width, height: image.height)
+        let patches = fits ? PatchSource(image) : PatchSource(photo, width: image.width, height: image.height)
         let label = source.label(of: photo)
         let objects = source.objects[photo.url]?.compactMap { object in
             logos.firstIndex(of: object.label).map {
@@ -177,12 +177,15 @@ private struct DetectorPhotoReader {
         }
         let shown = objects.map { Set($0.map(\.logo)).sorted() } ?? logos.indices.filter { logos[$0] == label }
         return DetectorPhotos.Item(
-            url: photo.url, label: label, logos: shown, objects: objects, source: patches,
+            photo: photo, label: label, logos: shown, objects: objects, source: patches,
             original: fits && isOriginal ? image : nil)
     }
 }
 
 extension DetectorPhotos.Item {
+    /// The location of the photo.
+    var url: URL { photo.url }
+
     /// Returns whether the photo shows a logo, apart from crowds.
     func shows(_ logo: Int) -> Bool {
         objects?.contains { $0.logo == logo && !$0.isCrowd } ?? logos.contains(logo)

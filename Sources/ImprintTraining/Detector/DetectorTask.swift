@@ -31,7 +31,7 @@ struct DetectorTask: TrainingTask {
     private let missingFeatures = SharedValue<ImprintError>()
 
     init(
-        artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
+        artwork: [String: [Artwork]], photos: (any TrainingSource)?, annotations: BoxAnnotations? = nil,
         validation: BoxAnnotations? = nil, backgrounds: [URL]?, configuration: DetectorConfiguration
     ) throws {
         try configuration.check()
@@ -52,6 +52,7 @@ struct DetectorTask: TrainingTask {
             throw ImprintError.invalidSetting(
                 name: "validation", found: "annotated photos", expected: "none without photos to train on")
         }
+        try photos?.checkForDetector()
         try annotations?.checkEnoughAreReadable()
         try validation?.checkEnoughAreReadable()
         self.artwork = artwork
@@ -75,21 +76,21 @@ struct DetectorTask: TrainingTask {
                 name: annotations == nil ? "artwork" : "annotations", found: "the label \(ImageFolder.noLogoLabel)",
                 expected: "another label: this one is for photos that show no logo")
         }
-        let folder = (photos ?? ImageFolder(withoutPhotosOf: [ImageFolder.noLogoLabel])).adding(labels: logos)
-        let others = folder.labels.filter { !logos.contains($0) }
+        let photoLabels = photos?.labels ?? [ImageFolder.noLogoLabel]
+        let others = photoLabels.filter { !logos.contains($0) }
         guard others.count == 1 else {
-            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: folder.url.path)
+            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: photos?.name ?? "")
         }
+        let allLabels = photoLabels + logos.filter { !photoLabels.contains($0) }
         let source = try DetectorSource(
-            folder, noLogoLabel: others[0], annotations: annotations, validation: validation)
+            photos, labels: allLabels, noLogoLabel: others[0], annotations: annotations, validation: validation)
         self.source = source
         let unknown = (validation?.usedLabels ?? []).filter { !logos.contains($0) }
         if let validation, !unknown.isEmpty {
             throw ImprintError.labelMismatch(folder: validation.name, unknown: unknown, labels: logos)
         }
         validationSource = try validation.map {
-            let noPhotos = ImageFolder(withoutPhotosOf: []).adding(labels: folder.labels)
-            return try DetectorSource(noPhotos, noLogoLabel: others[0], annotations: $0)
+            try DetectorSource(nil, labels: allLabels, noLogoLabel: others[0], annotations: $0)
         }
         let start = try DetectorStart(base: configuration.base, logos: logos.count)
         self.start = start
@@ -173,8 +174,9 @@ struct DetectorTask: TrainingTask {
     private func backdrops(_ photos: DetectorPhotos) throws -> Backdrops {
         let negatives = photos.negatives.filter(\.logos.isEmpty)
         defer { SystemMemory.returnFreed() }
+        let sources = backgrounds?.map { TrainingPhoto(url: $0, labels: []) } ?? negatives.map(\.photo)
         return try Backdrops(
-            backgrounds ?? negatives.map(\.url), size: 224, seed: configuration.seed, workers: workers,
+            sources, size: 224, seed: configuration.seed, workers: workers,
             inMemory: { backgrounds == nil ? negatives[$0].original : nil })
     }
 
@@ -265,7 +267,7 @@ struct DetectorTask: TrainingTask {
         // A photo of only crowds shows logos, but has no label.
         let labelled = photos.training.filter { $0.logos.isEmpty || logos.contains($0.label) }
         let withRehearsal = try model.addingRehearsal(
-            labelled.map { TrainingPhoto(url: $0.url, label: labels.firstIndex(of: $0.label) ?? 0) }
+            labelled.map { $0.photo.labelled(labels.firstIndex(of: $0.label) ?? 0) }
                 + replayedComposites(objective.patches),
             count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
         missingFeatures.value = withRehearsal.failure

@@ -22,7 +22,7 @@ public import ImprintSynthesis
 /// from a checkpoint.
 public struct DetectorTrainer: BlockingTrainer {
     private let artwork: [String: [Artwork]]
-    private let photos: ImageFolder?
+    private let photos: (any TrainingSource)?
     private let annotations: BoxAnnotations?
     private let validation: BoxAnnotations?
     private let backgrounds: [URL]?
@@ -31,20 +31,22 @@ public struct DetectorTrainer: BlockingTrainer {
 
     /// Creates a trainer.
     ///
-    /// The run throws `ImprintError.invalidSetting` if there is neither artwork nor annotations, or if a label has an empty list of artwork.
+    /// The run throws `ImprintError.invalidSetting` if there is neither artwork nor annotations, or if a label has an empty list of artwork,
+    /// and `ImageError.invalidSource` if the labels or the photos are inconsistent, or if a photo of `photos` has several labels or none.
     /// - Parameters:
     ///   - artwork: The artwork by label; several artworks of one label are variants of one logo. It may be empty if there are annotations.
-    ///   - photos: The photos: exactly one label without artwork, whose photos show none of the logos, and any of the labels with
-    ///     artwork; see `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
+    ///   - photos: The photos, with one label each: a folder (`ImageFolder`), a list (`LabelList`), photos in memory (`InMemorySource`), or
+    ///     another source. Exactly one of its labels has no artwork, and photos with this label show none of the logos; the other labels
+    ///     are labels with artwork; see also `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
     ///   - annotations: Photos with the boxes of all objects of all labels, with or without artwork; a photo may show several objects.
-    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork; they may be in the folder
-    ///     of the photos. Nil to hold out a part of the photos, or to use `DetectorConfiguration.validationFolder`.
+    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork; they may be among the
+    ///     other photos. Nil to hold out a part of the photos, or to use `DetectorConfiguration.validationFolder`.
     ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Annotated photos
     ///     with objects and validation photos are left out. Nil to use the photos without a logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
-        artwork: [String: [Artwork]], photos: ImageFolder?, annotations: BoxAnnotations? = nil,
+        artwork: [String: [Artwork]], photos: (any TrainingSource)?, annotations: BoxAnnotations? = nil,
         validation: BoxAnnotations? = nil, backgrounds: [URL]? = nil,
         configuration: DetectorConfiguration = DetectorConfiguration(),
         checkpoints: CheckpointOptions? = nil

@@ -120,9 +120,9 @@ extension TrainingSource {
 package func validationPhotos(
     at url: URL, for source: any TrainingSource, logos: [String]?
 ) throws -> any TrainingSource {
-    let photos = (source as? DetectorSource)?.folder ?? source as? ImageFolder
-    guard let logos, let folder = photos else { return try labelledPhotos(at: url, minimumLabels: 1) }
-    return try folder.validationFolder(at: url, logos: logos)
+    guard let logos else { return try labelledPhotos(at: url, minimumLabels: 1) }
+    let backgroundLabel = source.labels.first { !logos.contains($0) }
+    return try ImageFolder(at: url, logos: logos, backgroundLabel: backgroundLabel)
 }
 
 extension TrainingStart.Leakage {

@@ -56,8 +56,8 @@ import Testing
         #expect(image.targets(in: PatchWindow(x: 100, y: 200, side: 90)).isEmpty)
         #expect(image.hasObject(at: PyramidScanner.Peak(score: 1, x: 110, y: 45, side: 90)))
         let photo = DetectorPhotos.Item(
-            url: URL(filePath: "a.png"), label: "disc", logos: [0], objects: image.objects, source: source,
-            original: nil)
+            photo: TrainingPhoto(url: URL(filePath: "a.png"), label: 0), label: "disc", logos: [0],
+            objects: image.objects, source: source, original: nil)
         let peaks = [(1, 110), (0, 400)].map { PyramidScanner.Peak(score: $0, x: $1, y: 45, side: 90) }
         let scores = photo.scores(of: 0, in: PyramidScanner.Scan(score: 1, peaks: peaks))
         #expect(scores.map(\.score) == [0] && scores.map(\.hasLogo) == [false])

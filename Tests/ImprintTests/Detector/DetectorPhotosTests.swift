@@ -30,7 +30,7 @@ import Testing
     /// Returns the source of a detector of cars and plates; their labels have the indices 1 and 2.
     private func source(_ photos: [AnnotatedPhoto]) throws -> DetectorSource {
         try DetectorSource(
-            ImageFolder(withoutPhotosOf: ["none"]).adding(labels: ["car", "plate"]), noLogoLabel: "none",
+            nil, labels: ["none", "car", "plate"], noLogoLabel: "none",
             annotations: BoxAnnotations(uncheckedLabels: ["bus", "car", "plate"], photos: photos))
     }
 
@@ -132,7 +132,8 @@ import Testing
             let others = try ImageFolder(at: folder.appending(path: "c"), logos: ["disc", "frame"])
             let digests = try [nil, validation].map {
                 try DetectorSource(
-                    others.adding(labels: training.labels), noLogoLabel: "none", annotations: training, validation: $0
+                    others, labels: ["none"] + training.labels, noLogoLabel: "none", annotations: training,
+                    validation: $0
                 ).digest
             }
             #expect(digests[0] == digests[1])
@@ -170,11 +171,11 @@ import Testing
     /// Returns photos that show at most one logo.
     private func items(_ count: Int, logo: Int?, isAnnotated: Bool = true) -> [DetectorPhotos.Item] {
         (0..<count).map { index in
-            let url = URL(filePath: "/\(logo ?? -1)/\(isAnnotated)/\(index).png")
-            let source = PatchSource(url, width: 100, height: 100)
+            let photo = TrainingPhoto(url: URL(filePath: "/\(logo ?? -1)/\(isAnnotated)/\(index).png"), label: 0)
+            let source = PatchSource(photo, width: 100, height: 100)
             let objects = logo.map { [GroundTruthObject(logo: $0, box(0.3), in: source)] } ?? []
             return DetectorPhotos.Item(
-                url: url, label: "", logos: logo.map { [$0] } ?? [], objects: isAnnotated ? objects : nil,
+                photo: photo, label: "", logos: logo.map { [$0] } ?? [], objects: isAnnotated ? objects : nil,
                 source: source, original: nil)
         }
     }

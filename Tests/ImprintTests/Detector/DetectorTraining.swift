@@ -63,13 +63,11 @@ func writeNoise(
     }
 }
 
-/// Trains a detector on photos and artwork, and returns the result.
+/// Returns the configuration of a short training.
 /// - Parameter steps: The steps of a phase of composites and of a phase with all kinds of patches; nil for the standard phases.
-func trainDetector(
-    _ artwork: [String: [Artwork]], photos: ImageFolder, backgrounds: [URL]? = nil, steps: [Int]?, poolSize: Int,
-    checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },
-    shouldStop: @escaping () -> Bool = { false }, change: (inout DetectorConfiguration) -> Void
-) throws -> TrainingResult {
+func shortDetectorTraining(
+    steps: [Int]?, poolSize: Int, change: (inout DetectorConfiguration) -> Void
+) -> DetectorConfiguration {
     var configuration = DetectorConfiguration()
     configuration.seed = 4
     configuration.keepsGroupsTogether = false
@@ -85,6 +83,17 @@ func trainDetector(
         ]
     }
     change(&configuration)
+    return configuration
+}
+
+/// Trains a detector on photos and artwork, and returns the result.
+/// - Parameter steps: The steps of a phase of composites and of a phase with all kinds of patches; nil for the standard phases.
+func trainDetector(
+    _ artwork: [String: [Artwork]], photos: any TrainingSource, backgrounds: [URL]? = nil, steps: [Int]?, poolSize: Int,
+    checkpoints: CheckpointOptions? = nil, onEvent: @escaping (TrainingEvent) -> Void = { _ in },
+    shouldStop: @escaping () -> Bool = { false }, change: (inout DetectorConfiguration) -> Void
+) throws -> TrainingResult {
+    let configuration = shortDetectorTraining(steps: steps, poolSize: poolSize, change: change)
     return try DetectorTrainer(
         artwork: artwork, photos: photos, backgrounds: backgrounds, configuration: configuration,
         checkpoints: checkpoints
