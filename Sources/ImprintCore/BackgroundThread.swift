@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 /// Runs `body` on a thread with the lowest priority and waits for it.
 /// - Throws: The error of `body`.
@@ -37,5 +38,32 @@ package func onDedicatedThread<Value: Sendable>(_ body: @escaping @Sendable () t
         // The stack size of the main thread, because `body` may decode photos and run layers.
         thread.stackSize = 8 << 20
         thread.start()
+    }
+}
+
+/// Runs `body` on a dedicated thread, and cancels it if the task is cancelled.
+/// - Parameter body: The work. It calls `checkCancellation`, from any thread, before each part, and ends with its error.
+/// - Throws: The errors of `body`, and `CancellationError` if the task is cancelled.
+package func onCancellableThread<Value: Sendable>(
+    _ body:
+        @escaping @Sendable (_ checkCancellation: @escaping @Sendable () throws -> Void) throws -> Value
+) async throws -> Value {
+    try Task.checkCancellation()
+    let flag = CancellationFlag()
+    return try await withTaskCancellationHandler {
+        try await onDedicatedThread { try body { try flag.check() } }
+    } onCancel: {
+        flag.set()
+    }
+}
+
+/// Whether work on another thread is cancelled.
+private final class CancellationFlag: Sendable {
+    private let isCancelled = Atomic(false)
+
+    func set() { isCancelled.store(true, ordering: .relaxed) }
+
+    func check() throws {
+        if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
     }
 }

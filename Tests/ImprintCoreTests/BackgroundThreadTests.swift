@@ -16,6 +16,31 @@ import Testing
         #expect(throws: Failure.self) { try onBackgroundThread { throw Failure() } }
     }
 
+    @Test("Cancelling the task ends the work at its next check") func cancellation() async {
+        let (started, continuation) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            try await onCancellableThread { checkCancellation throws -> Void in
+                continuation.yield()
+                while true { try checkCancellation() }
+            }
+        }
+        for await _ in started { break }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test("Work that is not cancelled returns its result or throws its error") func notCancelled() async throws {
+        struct Failure: Error {}
+        let value = try await onCancellableThread { checkCancellation throws -> Int in
+            try checkCancellation()
+            return 5
+        }
+        #expect(value == 5)
+        await #expect(throws: Failure.self) {
+            try await onCancellableThread { _ throws -> Void in throw Failure() }
+        }
+    }
+
     #if os(Linux)
         @Test("The thread has the lowest priority, and the priority of the caller does not change")
         func priority() throws {

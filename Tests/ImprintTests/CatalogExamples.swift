@@ -240,6 +240,15 @@ private func evaluation(model: URL, photos: URL) throws {
     // Example ends
 }
 
+private func asynchronousEvaluation(classifier: ImageClassifier, photos: ImageFolder) async throws -> Evaluation {
+    // Example of Sources/ImprintTraining/ImprintTraining.docc/EvaluateAModel.md begins
+    let evaluation = try await classifier.evaluate(on: photos) { done in
+        print("\(done) of \(photos.items.count) photos")
+    }
+    // Example ends
+    return evaluation
+}
+
 private func detectorEvaluation(detector: ImageClassifier, boxes: URL) throws {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/EvaluateAModel.md begins
     let detection = try detector.evaluate(on: BoxAnnotations(contentsOf: boxes))

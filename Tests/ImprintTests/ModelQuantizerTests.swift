@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Imprint
 import ImprintCore
@@ -11,17 +12,19 @@ import Testing
 
 /// The quantization of a model with photos.
 @Suite struct ModelQuantizerTests {
-    private static func withPhotos(_ count: Int, _ body: ([URL]) throws -> Void) throws {
-        try withTemporaryFolder { folder in
-            let photos = try (0..<count).map { index in
-                let url = folder.appending(path: "\(index).png")
-                var stream = RandomStream(seed: 7, "photo \(index)")
-                let samples = (0..<(40 * 30 * 3)).map { _ in UInt8(128 + 60 * stream.uniform(in: -1...1)) }
-                try ImageFile.write(RasterImage(width: 40, height: 30, channels: 3, samples: samples), to: url)
-                return url
-            }
-            try body(photos)
+    /// Writes photos of noise, and returns their URLs.
+    private static func writePhotos(_ count: Int, to folder: URL) throws -> [URL] {
+        try (0..<count).map { index in
+            let url = folder.appending(path: "\(index).png")
+            var stream = RandomStream(seed: 7, "photo \(index)")
+            let samples = (0..<(40 * 30 * 3)).map { _ in UInt8(128 + 60 * stream.uniform(in: -1...1)) }
+            try ImageFile.write(RasterImage(width: 40, height: 30, channels: 3, samples: samples), to: url)
+            return url
         }
+    }
+
+    private static func withPhotos(_ count: Int, _ body: ([URL]) throws -> Void) throws {
+        try withTemporaryFolder { folder in try body(writePhotos(count, to: folder)) }
     }
 
     private static func model() throws -> ModelFile {
@@ -50,6 +53,38 @@ import Testing
                 #expect(zip(float, integer).allSatisfy { abs($0 - $1) < 0.05 } && float != integer)
                 #expect(try read.confidences(of: photo) == integer)
             }
+        }
+    }
+
+    @Test("An asynchronous quantization gives the model of a blocking one") func asynchronous() async throws {
+        try await withTemporaryFolder { folder in
+            let (model, photos) = (try Self.model(), try Self.writePhotos(8, to: folder))
+            let options = QuantizationOptions(errorLimit: 1)
+            func blocking() throws -> QuantizedModel { try model.quantized(for: photos, options: options) }
+            let quantized = try await model.quantized(for: photos, options: options)
+            let expected = try blocking()
+            #expect(quantized.error == expected.error && quantized.integerLayers == expected.integerLayers)
+            #expect(try bytes(of: quantized.model) == bytes(of: expected.model))
+        }
+    }
+
+    @Test("Cancelling the task ends a quantization within each step", arguments: ["reading photos", "calibrating"])
+    func cancellation(step: String) async throws {
+        try await withTemporaryFolder { folder in
+            let (model, photos) = (try Self.model(), try Self.writePhotos(8, to: folder))
+            let (started, continuation) = AsyncStream.makeStream(of: Void.self)
+            let isCancelled = DispatchSemaphore(value: 0)
+            let task = Task {
+                try await model.quantized(for: photos) { current, _, _ in
+                    guard current == step else { return }
+                    continuation.yield()
+                    _ = isCancelled.wait(timeout: .now() + 10)
+                }
+            }
+            for await _ in started { break }
+            task.cancel()
+            isCancelled.signal()
+            await #expect(throws: CancellationError.self) { try await task.value }
         }
     }
 

@@ -50,6 +50,30 @@ extension ImageClassifier {
     public func evaluate(
         on annotations: BoxAnnotations, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> DetectionEvaluation {
+        try evaluate(on: annotations, threads: threads, onProgress: onProgress, checkCancellation: {})
+    }
+
+    /// Evaluates the detector on a thread of its own, as the function without `async`.
+    ///
+    /// If the task is cancelled, the evaluation ends after the current photos, and throws `CancellationError`.
+    /// - Parameters:
+    ///   - annotations: The photos and their boxes; the labels of all boxes are those of the detector.
+    ///   - threads: The number of photos to process at the same time.
+    ///   - onProgress: A closure that receives the number of processed photos, on the thread of the evaluation.
+    /// - Throws: The errors of the function without `async`, and `CancellationError`.
+    public func evaluate(
+        on annotations: BoxAnnotations, threads: Int = 1, onProgress: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws -> DetectionEvaluation {
+        try await onCancellableThread { [self] checkCancellation in
+            try evaluate(
+                on: annotations, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation)
+        }
+    }
+
+    private func evaluate(
+        on annotations: BoxAnnotations, threads: Int, onProgress: (Int) -> Void,
+        checkCancellation: @Sendable () throws -> Void
+    ) throws -> DetectionEvaluation {
         try checkLocatesObjects()
         try annotations.checkEnoughAreReadable()
         let labels = objectLabels ?? []
@@ -64,7 +88,10 @@ extension ImageClassifier {
         for start in stride(from: 0, to: photos.count, by: 32) {
             let portion = photos[start..<min(start + 32, photos.count)]
             let results = workers.parallelMap(portion.count) { index in
-                Result { try detect(portion[start + index].url, minimumConfidence: 0) }
+                Result {
+                    try checkCancellation()
+                    return try detect(portion[start + index].url, minimumConfidence: 0)
+                }
             }
             for (photo, result) in zip(portion, results) {
                 do {

@@ -19,13 +19,37 @@ extension ImageClassifier {
     public func evaluate(
         on folder: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> Evaluation {
+        try evaluate(on: folder, threads: threads, onProgress: onProgress, checkCancellation: {})
+    }
+
+    /// Evaluates the classifier on a thread of its own, as the function without `async`.
+    ///
+    /// If the task is cancelled, the evaluation ends after the current images, and throws `CancellationError`.
+    /// - Parameters:
+    ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
+    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - onProgress: Called from time to time with the number of finished images, on the thread of the evaluation.
+    /// - Throws: The errors of the function without `async`, and `CancellationError`.
+    public func evaluate(
+        on folder: some TrainingSource, threads: Int = 1, onProgress: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws -> Evaluation {
+        try await onCancellableThread { [self] checkCancellation in
+            try evaluate(on: folder, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation)
+        }
+    }
+
+    private func evaluate(
+        on folder: some TrainingSource, threads: Int, onProgress: (Int) -> Void,
+        checkCancellation: @Sendable () throws -> Void
+    ) throws -> Evaluation {
         try folder.checkLabelsAndIdentifiers()
         if !model.head.isTrainable { throw ImprintError.needsBoxes(network: model.network.name) }
         if let photo = folder.items.first(where: { $0.labels.count != 1 }) {
             throw ImprintError.notOneLabel(
                 photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })
         }
-        let (predictions, skipped) = try predictions(on: folder, threads: threads, onProgress: onProgress)
+        let (predictions, skipped) = try predictions(
+            on: folder, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation)
         let results = predictions.map {
             Evaluation.Result(url: $0.photo.url, label: $0.photo.label, confidences: $0.confidences)
         }
@@ -33,9 +57,11 @@ extension ImageClassifier {
     }
 
     /// Classifies every image of a source.
+    /// - Parameter checkCancellation: Called before each image, from any thread; throws if the evaluation should end.
     /// - Returns: The readable photos, with the indices of this model's labels, and their confidences; the unreadable photos.
     func predictions(
-        on folder: some TrainingSource, threads: Int, onProgress: (Int) -> Void
+        on folder: some TrainingSource, threads: Int, onProgress: (Int) -> Void,
+        checkCancellation: @Sendable () throws -> Void
     ) throws -> (readable: [(photo: TrainingPhoto, confidences: [Float])], skipped: [SkippedImage]) {
         let unknown = folder.labels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
@@ -44,6 +70,7 @@ extension ImageClassifier {
         }
         let outcomes = try Workers(threads).parallelMap(folder.items.count, onProgress: onProgress) {
             index throws -> Swift.Result<[Float], ImageError> in
+            try checkCancellation()
             do {
                 return .success(try confidences(of: folder.items[index]))
             } catch let error as ImageError {

@@ -1,5 +1,6 @@
 public import Foundation
 public import Imprint
+internal import ImprintCore
 public import ImprintImages
 public import ImprintModel
 
@@ -157,8 +158,33 @@ extension ImageClassifier {
     public func evaluateMultiLabel(
         on photos: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> MultiLabelEvaluation {
+        try evaluateMultiLabel(on: photos, threads: threads, onProgress: onProgress, checkCancellation: {})
+    }
+
+    /// Evaluates the multi-label model on a thread of its own, as the function without `async`.
+    ///
+    /// If the task is cancelled, the evaluation ends after the current images, and throws `CancellationError`.
+    /// - Parameters:
+    ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
+    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - onProgress: Called from time to time with the number of finished images, on the thread of the evaluation.
+    /// - Throws: The errors of the function without `async`, and `CancellationError`.
+    public func evaluateMultiLabel(
+        on photos: some TrainingSource, threads: Int = 1, onProgress: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws -> MultiLabelEvaluation {
+        try await onCancellableThread { [self] checkCancellation in
+            try evaluateMultiLabel(
+                on: photos, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation)
+        }
+    }
+
+    private func evaluateMultiLabel(
+        on photos: some TrainingSource, threads: Int, onProgress: (Int) -> Void,
+        checkCancellation: @Sendable () throws -> Void
+    ) throws -> MultiLabelEvaluation {
         try photos.checkLabelsAndIdentifiers()
-        let (predictions, skipped) = try predictions(on: photos, threads: threads, onProgress: onProgress)
+        let (predictions, skipped) = try predictions(
+            on: photos, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation)
         let results = predictions.map {
             MultiLabelEvaluation.Result(url: $0.photo.url, labels: $0.photo.labels, confidences: $0.confidences)
         }

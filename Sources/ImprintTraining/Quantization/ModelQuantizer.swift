@@ -61,8 +61,41 @@ extension ModelFile {
         for photos: [URL], options: QuantizationOptions = QuantizationOptions(), threads: Int = 1,
         onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void = { _, _, _ in }
     ) throws -> QuantizedModel {
+        try quantized(for: photos, options: options, threads: threads, onProgress: onProgress, checkCancellation: {})
+    }
+
+    /// Quantizes the model on a thread of its own, as the function without `async`.
+    ///
+    /// If the task is cancelled, the quantization ends after the current photos, and throws `CancellationError`.
+    /// - Parameters:
+    ///   - photos: Photos like those of later predictions; labels are not needed. At least four must be readable.
+    ///   - options: The settings.
+    ///   - threads: The number of threads; the result does not depend on it.
+    ///   - onProgress: Called with a description of the step, and the number of finished and of all its parts, on the thread of the
+    ///     quantization.
+    /// - Throws: The errors of the function without `async`, and `CancellationError`.
+    public func quantized(
+        for photos: [URL], options: QuantizationOptions = QuantizationOptions(), threads: Int = 1,
+        onProgress: @escaping @Sendable (_ step: String, _ done: Int, _ total: Int) -> Void = { _, _, _ in }
+    ) async throws -> QuantizedModel {
+        try await onCancellableThread { checkCancellation in
+            try quantized(
+                for: photos, options: options, threads: threads, onProgress: onProgress,
+                checkCancellation: checkCancellation)
+        }
+    }
+
+    /// - Parameter checkCancellation: Called before each photo and each training sample, from any thread; throws if the quantization should
+    ///   end.
+    private func quantized(
+        for photos: [URL], options: QuantizationOptions, threads: Int,
+        onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void,
+        checkCancellation: @escaping @Sendable () throws -> Void
+    ) throws -> QuantizedModel {
         try checkQuantizable(options)
-        let photos = try calibrationPhotos(photos, limit: options.photos, threads: threads, onProgress: onProgress)
+        let photos = try calibrationPhotos(
+            photos, limit: options.photos, threads: threads, onProgress: onProgress,
+            checkCancellation: checkCancellation)
         let measured = photos.measured.flatMap(\.images)
 
         // A softmax would hide errors of the other outputs.
@@ -105,20 +138,22 @@ extension ModelFile {
                 name: "photos", found: "\(options.photos)", expected: "at least \(Self.minimumPhotos)")
         }
         guard options.errorLimit > 0 else {
-            throw ImprintError.invalidSetting(
+            throw .invalidSetting(
                 name: "errorLimit", found: "\(options.errorLimit)", expected: "more than 0")
         }
     }
 
     /// Reads at most `limit` photos, spread evenly over the given ones, and divides them into calibration and measurement.
     private func calibrationPhotos(
-        _ photos: [URL], limit: Int, threads: Int, onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void
+        _ photos: [URL], limit: Int, threads: Int, onProgress: (_ step: String, _ done: Int, _ total: Int) -> Void,
+        checkCancellation: @escaping @Sendable () throws -> Void
     ) throws -> CalibrationPhotos {
         let count = min(photos.count, limit)
         let chosen = (0..<count).map { photos[$0 * photos.count / count] }
         let outcomes = try Workers(threads).parallelMap(count, onProgress: { onProgress("reading photos", $0, count) })
         {
             index throws -> Result<[RasterImage], ImageError> in
+            try checkCancellation()
             do throws(ImageError) {
                 return .success(try calibrationImages(chosen[index]))
             } catch {
@@ -130,7 +165,9 @@ extension ModelFile {
             switch outcome {
             case .success(let levels):
                 read.append(
-                    CalibrationPhotos.Photo(images: levels.map(quantizerImage), sample: trainingSample(levels)))
+                    CalibrationPhotos.Photo(
+                        images: levels.map { quantizerImage($0, checkCancellation) },
+                        sample: trainingSample(levels, checkCancellation)))
             case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
             }
         }
@@ -146,9 +183,12 @@ extension ModelFile {
     }
 
     /// Returns an image as the quantizer reads it.
-    private func quantizerImage(_ image: RasterImage) -> Quantizer.Image {
+    private func quantizerImage(
+        _ image: RasterImage, _ checkCancellation: @escaping @Sendable () throws -> Void
+    ) -> Quantizer.Image {
         let shape = TensorShape(height: image.height, width: image.width, channels: image.channels)
         return Quantizer.Image(shape: shape) { [preprocessing] values in
+            try checkCancellation()
             image.samples.withUnsafeBufferPointer { preprocessing.normalize($0, into: values) }
         }
     }
@@ -180,8 +220,11 @@ extension ModelFile {
     /// Returns a sample for fine-tuning from the images that the network reads for a photo.
     ///
     /// Images with another size than the network's input, as for detectors, are cropped to it.
-    private func trainingSample(_ images: [RasterImage]) -> Quantizer.Sample {
+    private func trainingSample(
+        _ images: [RasterImage], _ checkCancellation: @escaping @Sendable () throws -> Void
+    ) -> Quantizer.Sample {
         { [network, preprocessing] seed, values in
+            try checkCancellation()
             var random = RandomStream(seed: seed, "fine-tuning augmentation")
             let (image, input) = (images[random.index(below: images.count)], network.input)
             let sample =
