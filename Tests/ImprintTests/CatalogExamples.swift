@@ -309,6 +309,19 @@ private func importedModel() throws -> ImportedModel {
     return imported
 }
 
+private func importing(_ file: URL, with importer: ModelImporter) throws -> ImportedModel {
+    // Example of Sources/ImprintInterop/ImprintInterop.docc/ImprintInterop.md begins
+    do {
+        return try importer.read(file)
+    } catch let error as ImportError {
+        if case .unsupported(let operators) = error.problem {
+            for unsupported in operators { print(unsupported.operation, unsupported.node) }
+        }
+        throw error
+    }
+    // Example ends
+}
+
 private func export(imported: ImportedModel) throws {
     // Example of Sources/ImprintInterop/ImprintInterop.docc/ImprintInterop.md begins
     try imported.model.writeONNX(to: URL(filePath: "copy.onnx"), options: ONNXOptions(containsPreprocessing: true))

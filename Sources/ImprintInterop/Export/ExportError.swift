@@ -2,13 +2,13 @@ public import ImprintCore
 internal import ImprintModel
 
 /// A layer that the target format cannot express, or that Imprint cannot export to it.
-package struct UnsupportedLayer: Hashable, Codable, Sendable {
+public struct UnsupportedLayer: Hashable, Codable, Sendable {
     /// The node's name.
-    package let node: String
+    public let node: String
     /// The layer's kind, such as "convolution".
-    package let kind: String
+    public let kind: String
     /// The reason why the export fails.
-    package let reason: String
+    public let reason: String
 }
 
 /// An error of exporting a model.
@@ -16,13 +16,15 @@ public struct ExportError: DescribedError, Equatable {
     /// The file to write.
     public let path: String
     /// The reason why the export failed.
-    package let problem: Problem
+    public let problem: Problem
 
     /// The reasons why an export fails.
-    package enum Problem: Error, Equatable, Sendable {
+    ///
+    /// The text `reason` is a part of the description, and may change between versions.
+    public enum Problem: Error, Equatable, Sendable {
         /// The format cannot express some layers.
         case unsupported(format: String, layers: [UnsupportedLayer])
-        /// The network of a logo detector does not accept the images of a pyramid level.
+        /// The network of a logo detector does not accept the images of a pyramid level of `side` x `side` pixels.
         case pyramidLevel(side: Int, reason: String)
         /// The model is an imported detector, whose network is only a part of the detection.
         case detector
@@ -35,7 +37,7 @@ public struct ExportError: DescribedError, Equatable {
     }
 
     /// The layers that the format cannot express; empty for other problems.
-    package var unsupportedLayers: [UnsupportedLayer] {
+    public var unsupportedLayers: [UnsupportedLayer] {
         if case .unsupported(_, let layers) = problem { layers } else { [] }
     }
 

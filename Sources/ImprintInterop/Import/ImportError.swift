@@ -1,22 +1,22 @@
 public import ImprintCore
 internal import ImprintModel
-package import ImprintNetwork
+public import ImprintNetwork
 
 /// An error of importing a model from another framework.
 public struct ImportError: DescribedError, Equatable {
     /// The file.
     public let path: String
     /// The reason why the import failed.
-    package let problem: Problem
+    public let problem: Problem
 
     /// An operator that Imprint does not support, or not with these attributes.
-    package struct Unsupported: Hashable, Sendable, Codable {
+    public struct Unsupported: Hashable, Sendable, Codable {
         /// The operator type in the source format, such as "ConvTranspose".
-        package let operation: String
+        public let operation: String
         /// The name of the node or layer.
-        package let node: String
+        public let node: String
         /// The unsupported attribute or input; nil if Imprint does not support the operator at all.
-        package let reason: String?
+        public let reason: String?
 
         /// Describes an unsupported operator.
         package init(operation: String, node: String, reason: String? = nil) {
@@ -27,29 +27,40 @@ public struct ImportError: DescribedError, Equatable {
     }
 
     /// A setting of `ModelImporter` that causes a problem or solves it.
-    package enum Setting: Equatable, Sendable {
-        case prototxt, architecture, labels, normalization
-        /// The kind of detector, which does not fit the file.
+    public enum Setting: Equatable, Sendable {
+        /// `ModelImporter.prototxt`.
+        case prototxt
+        /// `ModelImporter.architecture`.
+        case architecture
+        /// `ModelImporter.labels`.
+        case labels
+        /// `ModelImporter.normalization`.
+        case normalization
+        /// `ModelImporter.detector`, which does not fit the file.
         case detector
-        /// The kind of detector, which may be missing.
+        /// `ModelImporter.detector`, which may be missing.
         case noDetector
-        /// The architecture: these fit the tensors of the checkpoint.
+        /// `ModelImporter.architecture`: these values fit the tensors of the checkpoint.
         case architectures([String])
-        /// The channel order of the normalization.
+        /// The channel order of `ModelImporter.normalization`.
         case isBGR
     }
 
     /// The reasons why an import fails.
-    package enum Problem: Error, Equatable, Sendable {
+    ///
+    /// Texts such as `reason` and `advice` are parts of the description, and may change between versions.
+    public enum Problem: Error, Equatable, Sendable {
         /// The file has none of the supported formats.
         case unknownFormat
         /// The file violates its format.
         case malformed(reason: String)
         /// The model is valid, but exceeds a size limit of Imprint.
         case exceedsLimit(reason: String)
-        /// The file contains a model that Imprint cannot use: not an image classifier, or bound to its platform.
+        /// The file contains a model that Imprint cannot use, for example because it is not an image classifier.
+        ///
+        /// `setting` is the setting of `ModelImporter` that may solve the problem; nil if there is none.
         case unsuitableModel(found: String, advice: String, setting: Setting? = nil)
-        /// The model has operators that Imprint does not support.
+        /// The model has operators that Imprint does not support: all of them, in the order of the file.
         case unsupported([Unsupported])
         /// The operators do not form a valid network.
         case network(node: String, NetworkError)
@@ -57,9 +68,11 @@ public struct ImportError: DescribedError, Equatable {
         case inputSize(Size2D, reason: String)
         /// A side of the requested input size is not a multiple of a number of pixels that this kind of detector requires.
         case sideMultiple(DetectorKind, Size2D, multiple: Int)
-        /// Importing the model takes more memory than is available.
+        /// Importing the model takes more memory than is available: `byteCount` bytes.
         case outOfMemory(byteCount: Int)
-        /// The file lacks something that the import requires.
+        /// The file lacks an item that the import requires.
+        ///
+        /// `setting` is the setting of `ModelImporter` that provides it; nil if there is none.
         case missing(item: String, advice: String, setting: Setting? = nil)
     }
 
