@@ -30,12 +30,8 @@ public struct ModelFile: Sendable {
     public let labels: [String]
     /// The conversion of an image to the network's input.
     public let preprocessing: Preprocessing
-    /// The rules of a logo detector; nil for other models.
-    public let detector: DetectorHead?
-    /// The rules of a center-point detector; nil for other models.
-    public let centerPoints: CenterPointHead?
-    /// The rules of an anchor-based detector; nil for other models.
-    public let anchors: AnchorHead?
+    /// The kind of the model, with the rules of a detector.
+    public let head: ModelHead
     /// The training record; nil if it is unknown.
     public let training: TrainingRecord?
     /// The digest of the base model; nil if training started from random parameters.
@@ -58,41 +54,20 @@ public struct ModelFile: Sendable {
     public let format: Int?
 
     /// Creates a model from its parts.
-    ///
-    /// `ImageClassifier` and the methods that write or export a model check that the parts match.
-    /// - Parameters:
-    ///   - network: The network.
-    ///   - parameters: The parameters, in the layout of `network`.
-    ///   - labels: One label for each network output, all different; for a logo detector one for each logo and one more.
-    ///   - preprocessing: The conversion of an image to the network's input.
-    ///   - detector: The rules of a logo detector; nil for other models.
-    ///   - centerPoints: The rules of a center-point detector; nil for other models.
-    ///   - anchors: The rules of an anchor-based detector; nil for other models. A model has at most one of the three.
-    ///   - training: The training record.
-    ///   - base: The digest of the base model.
-    ///   - rehearsal: The replay features for personalization.
-    ///   - categories: The categories of the labels.
-    ///   - precision: The precision in which `write(to:)` stores the parameters.
-    public init(
-        network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        detector: DetectorHead? = nil, centerPoints: CenterPointHead? = nil, anchors: AnchorHead? = nil,
-        training: TrainingRecord? = nil, base: String? = nil, rehearsal: Rehearsal? = nil,
-        categories: Categories? = nil,
-        precision: Safetensors.Precision = .float32
+    init(
+        _ network: Network, _ parameters: Parameters, _ labels: [String], _ preprocessing: Preprocessing,
+        _ head: ModelHead, training: TrainingRecord? = nil, base: String? = nil, rehearsal: Rehearsal? = nil,
+        categories: Categories?, precision: Safetensors.Precision
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
             "the parameters do not have the layout of the network \(network.name)"
         )
-        let kinds = [detector != nil, centerPoints != nil, anchors != nil].filter { $0 }
-        precondition(kinds.count < 2, "a model can be only one kind of detector")
         self.network = network
         self.parameters = parameters
         self.labels = labels
         self.preprocessing = preprocessing
-        self.detector = detector
-        self.centerPoints = centerPoints
-        self.anchors = anchors
+        self.head = head
         self.training = training
         self.base = base
         self.rehearsal = rehearsal
@@ -114,12 +89,10 @@ public struct ModelFile: Sendable {
         _ parameters: Parameters, network: Network? = nil, addedLabels: [String] = [], base: String?,
         rehearsal: Rehearsal?
     ) -> ModelFile {
+        let network = network ?? self.network
         var model = ModelFile(
-            network: network ?? self.network, parameters: parameters, labels: labels + addedLabels,
-            preprocessing: preprocessing, detector: head.adding(labels: addedLabels).detector,
-            centerPoints: centerPoints, anchors: anchors, training: training,
-            base: base, rehearsal: rehearsal,
-            categories: categories, precision: precision)
+            network, parameters, labels + addedLabels, preprocessing, head.adding(labels: addedLabels, in: network),
+            training: training, base: base, rehearsal: rehearsal, categories: categories, precision: precision)
         model.novelty = novelty
         model.details = details.derived
         return model
@@ -274,16 +247,17 @@ extension ModelFile {
         network = try value(Key.network, in: metadata)
         labels = try value(Key.labels, in: metadata)
         preprocessing = try value(Key.preprocessing, in: metadata)
-        detector = metadata[Key.detector] == nil ? nil : try value(Key.detector, in: metadata) as DetectorHead
-        centerPoints =
-            metadata[Key.centerPoints] == nil ? nil : try value(Key.centerPoints, in: metadata) as CenterPointHead
-        anchors = metadata[Key.anchors] == nil ? nil : try value(Key.anchors, in: metadata) as AnchorHead
         let kinds = [Key.detector, Key.centerPoints, Key.anchors].filter { metadata[$0] != nil }
         guard kinds.count < 2 else {
             throw ModelFileError.Problem.invalidMetadata(
                 key: kinds[1], reason: "rules of two kinds of detectors, expected one of them")
         }
-        let head = ModelHead(network, detector, centerPoints, anchors)
+        switch kinds.first {
+        case Key.detector?: head = .detector(try value(Key.detector, in: metadata))
+        case Key.centerPoints?: head = .centerPoints(try value(Key.centerPoints, in: metadata))
+        case Key.anchors?: head = .anchors(try value(Key.anchors, in: metadata))
+        default: head = ModelHead(classifier: network)
+        }
         training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
         try checkTraining(training)
         base = metadata[Key.base]

@@ -74,10 +74,15 @@ public enum ModelHead: Hashable, Sendable {
     /// Returns the head with the labels that a personalization adds.
     ///
     /// The column of an added logo contains its Platt scaling, so its logits are log-odds.
-    func adding(labels: [String]) -> ModelHead {
-        guard case .detector(var detector) = self else { return self }
-        detector.logos += labels.map { DetectorHead.Logo(label: $0) }
-        return .detector(detector)
+    /// - Parameter network: The network with the outputs of the added labels.
+    func adding(labels: [String], in network: Network) -> ModelHead {
+        switch self {
+        case .softmax, .sigmoid: return ModelHead(classifier: network)
+        case .centerPoints, .anchors: return self
+        case .detector(var detector):
+            detector.logos += labels.map { DetectorHead.Logo(label: $0) }
+            return .detector(detector)
+        }
     }
 
     /// Returns the Platt scaling of each output, slope · logit + offset; slopes are 1 and offsets 0 for a classifier of whole images.
@@ -96,28 +101,23 @@ public enum ModelHead: Hashable, Sendable {
 }
 
 extension ModelHead {
-    /// Determines the kind of a model.
-    /// - Parameters:
-    ///   - network: The network.
-    ///   - detector: The rules of a logo detector; nil for other models.
-    ///   - centerPoints: The rules of a center-point detector; nil for other models.
-    ///   - anchors: The rules of an anchor-based detector; nil for other models.
-    init(
-        _ network: Network, _ detector: DetectorHead?, _ centerPoints: CenterPointHead?, _ anchors: AnchorHead?
-    ) {
-        if let detector {
-            self = .detector(detector)
-        } else if let centerPoints {
-            self = .centerPoints(centerPoints)
-        } else if let anchors {
-            self = .anchors(anchors)
-        } else {
-            self = network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax
-        }
+    /// Determines the kind of a classifier from its network.
+    init(classifier network: Network) {
+        self = network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax
     }
 }
 
 extension ModelFile {
-    /// The kind of the model.
-    public var head: ModelHead { ModelHead(network, detector, centerPoints, anchors) }
+    /// The rules of a logo detector; nil for other models.
+    public var detector: DetectorHead? { head.detector }
+
+    /// The rules of a center-point detector; nil for other models.
+    public var centerPoints: CenterPointHead? {
+        if case .centerPoints(let rules) = head { rules } else { nil }
+    }
+
+    /// The rules of an anchor-based detector; nil for other models.
+    public var anchors: AnchorHead? {
+        if case .anchors(let rules) = head { rules } else { nil }
+    }
 }
