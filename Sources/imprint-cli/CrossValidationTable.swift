@@ -5,7 +5,7 @@ internal import ImprintTraining
 /// Formats a cross-validation as text: a row of at most 80 columns for each fold and for all folds, and the pooled metrics.
 enum CrossValidationTable {
     /// Returns the header of the table.
-    static func header(_ evaluation: FoldEvaluation) -> String {
+    static func header(_ evaluation: ModelEvaluation) -> String {
         switch evaluation {
         case .singleLabel:
             row("fold", "photos", ["accuracy", "95 % interval", "log loss", "ECE", "AUC"], "time")

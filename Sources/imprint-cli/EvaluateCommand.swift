@@ -90,14 +90,13 @@ struct EvaluateCommand: ParsableCommand {
             try Terminal.show(parts.joined(separator: "\n\n"))
         }
         // The results are not lost if the report cannot be written.
-        if let report { try write(vacantPath(report, .trainingReport), classifier, evaluation) }
+        if let report { try write(vacantPath(report, .trainingReport), classifier, .singleLabel(evaluation)) }
     }
 }
 
 extension EvaluateCommand {
     func write(
-        _ report: String, _ classifier: ImageClassifier, _ evaluation: Evaluation? = nil,
-        multiLabel: MultiLabelEvaluation? = nil, detection: DetectionEvaluation? = nil
+        _ report: String, _ classifier: ImageClassifier, _ evaluation: ModelEvaluation
     ) throws {
         let command =
             ["imprint", "evaluate", self.model] + [data].compactMap { $0 } + option("--annotations", annotations)
@@ -105,8 +104,8 @@ extension EvaluateCommand {
             + flag("--mirror", classifierOptions.mirror)
             + option("--precision", classifierOptions.precisionOptions.precision?.rawValue)
         let page = try Report(
-            classifier, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
-            command: command.map(shellQuoted).joined(separator: " "), threads: common.threadCount)
+            classifier, evaluation: evaluation, command: command.map(shellQuoted).joined(separator: " "),
+            threads: common.threadCount)
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")
     }

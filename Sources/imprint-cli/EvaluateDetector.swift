@@ -20,7 +20,7 @@ extension EvaluateCommand {
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         try show(evaluation, of: detector)
         // The results are not lost if the report cannot be written.
-        if let report { try write(vacantPath(report, .trainingReport), detector, detection: evaluation) }
+        if let report { try write(vacantPath(report, .trainingReport), detector, .detection(evaluation)) }
     }
 
     private func show(_ evaluation: DetectionEvaluation, of detector: ImageClassifier) throws {

@@ -109,7 +109,7 @@ import Testing
         }
         let page = folder.appending(path: "report.html")
         try Report(
-            model, evaluation: Evaluation(labels: run.labels, results: results, skipped: []),
+            model, evaluation: .singleLabel(Evaluation(labels: run.labels, results: results, skipped: [])),
             command: "imprint train \(String(repeating: "a-long-name/", count: 20)) --output <m>", seconds: 12
         ).write(to: page)
         return page

@@ -269,7 +269,7 @@ private func crossValidation(photos: URL) async throws {
 
 private func report(classifier: ImageClassifier, evaluation: Evaluation) throws {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/EvaluateAModel.md begins
-    try Report(classifier, evaluation: evaluation).write(to: URL(filePath: "report.html"))
+    try Report(classifier, evaluation: .singleLabel(evaluation)).write(to: URL(filePath: "report.html"))
     // Example ends
 }
 

@@ -185,7 +185,7 @@ import Testing
         let rule = ConfidenceRule(threshold: .perLabel)
         try rule.check(classifier)
         #expect(throws: ImprintError.self) { try classifier.evaluate(on: unseen) }
-        #expect(Report(model, multiLabel: validation).html.contains("mean average precision"))
+        #expect(Report(model, evaluation: .multiLabel(validation)).html.contains("mean average precision"))
     }
 
     @Test("A resumed multi-label run and other numbers of threads give a bitwise equal model") func deterministic()

@@ -47,7 +47,7 @@ public struct CrossValidationFold: Sendable {
     /// The seed of the repeat.
     public let seed: UInt64
     /// The evaluation on the photos of the fold.
-    package let result: FoldEvaluation
+    package let result: ModelEvaluation
     /// The number of photos of the other folds, including those that training used for validation.
     public let trainingImages: Int
     /// The training time in seconds.

@@ -15,7 +15,7 @@ struct FoldStore {
     /// The lock of the folder, which other runs cannot use at the same time.
     private let lock: FileLock
     private let photos: any TrainingSource
-    private let kind: FoldEvaluation.Kind
+    private let kind: ModelEvaluation.Kind
     /// The annotated photos by their file URLs, if detectors are evaluated on boxes.
     private let annotated: [URL: AnnotatedPhoto]
     /// The paths of the photos in their source, by their locations.
@@ -27,7 +27,7 @@ struct FoldStore {
     /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` if it has other
     ///   settings; `CrossValidationError.unusableFold` if its settings cannot be read; `FileError`.
     init(
-        _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: FoldEvaluation.Kind,
+        _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: ModelEvaluation.Kind,
         annotations: BoxAnnotations? = nil
     ) throws {
         try AtomicFile.makeFolder(folder)
@@ -112,7 +112,7 @@ struct FoldStore {
     /// Returns the evaluation of the stored predictions.
     private func evaluation(
         _ kept: KeptFold, _ results: [MultiLabelEvaluation.Result], skipped: [SkippedImage]
-    ) throws(UnusableFold) -> FoldEvaluation {
+    ) throws(UnusableFold) -> ModelEvaluation {
         switch kind {
         case .singleLabel:
             let results = results.map {

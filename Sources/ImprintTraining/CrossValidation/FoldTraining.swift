@@ -15,7 +15,7 @@ struct FoldTraining: Sendable {
     let validationFolder: URL?
     let trainsDetector: Bool
     /// The kind of the models.
-    let kind: FoldEvaluation.Kind
+    let kind: ModelEvaluation.Kind
     /// The annotated photos, if detectors are evaluated by their boxes.
     let annotations: BoxAnnotations?
     /// Checks the configuration, and returns the settings that the model of a fold depends on, without the seed, by name.
@@ -117,7 +117,7 @@ struct FoldTraining: Sendable {
     /// Evaluates the model of a fold on the photos of the fold; see `ImageClassifier.evaluate(on:threads:onProgress:)`.
     func evaluate(
         _ classifier: ImageClassifier, on photos: TrainingSubset, onProgress: (Int) -> Void
-    ) throws -> FoldEvaluation {
+    ) throws -> ModelEvaluation {
         if let annotations {
             return .detection(
                 try classifier.evaluate(

@@ -178,7 +178,7 @@ extension Report {
     private static func number(_ value: Double) -> String { String(format: "%.4f", value) }
 
     /// Returns the metrics of a fold.
-    private static func cells(_ evaluation: FoldEvaluation) -> [String] {
+    private static func cells(_ evaluation: ModelEvaluation) -> [String] {
         switch evaluation {
         case .singleLabel(let evaluation):
             [

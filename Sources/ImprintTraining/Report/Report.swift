@@ -10,7 +10,7 @@ public import ImprintModel
 ///
 /// ```swift
 /// let evaluation = try classifier.evaluate(on: ImageFolder(at: photos))
-/// try Report(classifier, evaluation: evaluation).write(to: URL(filePath: "report.html"))
+/// try Report(classifier, evaluation: .singleLabel(evaluation)).write(to: URL(filePath: "report.html"))
 /// ```
 public struct Report: Sendable {
     /// The HTML of the page.
@@ -21,11 +21,9 @@ public struct Report: Sendable {
     /// The page shows an error message instead of an unreadable photo.
     /// - Parameters:
     ///   - classifier: The classifier or detector.
-    ///   - evaluation: The evaluation of the classifier on photos that it was not trained on; it must have the labels of `classifier`. Without
-    ///     it, the page omits the confusion matrix, the reliability diagram and the mistakes.
-    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`. The page then omits the confusion matrix, the
-    ///     reliability diagram and the mistakes.
-    ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; the page shows its mistakes with boxes.
+    ///   - evaluation: The evaluation on photos that the model was not trained on. That of a classifier must have the labels of `classifier`.
+    ///     The page has a confusion matrix and a reliability diagram only for `ModelEvaluation.singleLabel(_:)`, and mistakes not for
+    ///     `ModelEvaluation.multiLabel(_:)`.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
@@ -33,14 +31,13 @@ public struct Report: Sendable {
     ///   - threads: The number of threads.
     /// - Throws: `NetworkError` if there is not enough memory to apply the personalization.
     public init(
-        _ classifier: ImageClassifier, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil,
-        detection: DetectionEvaluation? = nil, audit: Audit? = nil,
+        _ classifier: ImageClassifier, evaluation: ModelEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, threads: Int = 1
     ) throws {
         let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         self.init(
-            model ?? classifier.model, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
-            audit: audit, command: command, remark: remark, seconds: seconds, threads: threads)
+            model ?? classifier.model, evaluation: evaluation, audit: audit, command: command, remark: remark,
+            seconds: seconds, threads: threads)
     }
 
     /// Creates the page for a trained model, and reads the photos that it shows.
@@ -48,34 +45,30 @@ public struct Report: Sendable {
     /// The page shows an error message instead of an unreadable photo.
     /// - Parameters:
     ///   - model: The model.
-    ///   - evaluation: The evaluation of the model on photos that it was not trained on; it must have the labels of `model`. A personalization
-    ///     can add labels, so pass a personalized classifier instead of its model. Without an evaluation, the page omits the confusion matrix,
-    ///     the reliability diagram and the mistakes.
-    ///   - multiLabel: The evaluation of a multi-label model, instead of `evaluation`; it must have the labels of `model`, too. The page then
-    ///     omits the confusion matrix, the reliability diagram and the mistakes.
-    ///   - detection: The evaluation of a detector on annotated photos, instead of `evaluation`; the page shows its mistakes with boxes.
+    ///   - evaluation: The evaluation on photos that the model was not trained on. That of a classifier must have the labels of `model`. A
+    ///     personalization can add labels, so pass a personalized classifier instead of its model. The page has a confusion matrix and a
+    ///     reliability diagram only for `ModelEvaluation.singleLabel(_:)`, and mistakes not for `ModelEvaluation.multiLabel(_:)`.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
     ///   - seconds: The training time in seconds.
     ///   - threads: The number of threads.
     public init(
-        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil,
-        detection: DetectionEvaluation? = nil, audit: Audit? = nil,
+        _ model: ModelFile, evaluation: ModelEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, threads: Int = 1
     ) {
         self.init(
-            model, evaluation: evaluation, multiLabel: multiLabel, detection: detection, audit: audit, command: command,
-            remark: remark,
-            seconds: seconds,
+            model, evaluation: evaluation, audit: audit, command: command, remark: remark, seconds: seconds,
             workers: Workers(threads))
     }
 
     package init(
-        _ model: ModelFile, evaluation: Evaluation? = nil, multiLabel: MultiLabelEvaluation? = nil,
-        detection: DetectionEvaluation? = nil, audit: Audit? = nil,
+        _ model: ModelFile, evaluation modelEvaluation: ModelEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, workers: Workers
     ) {
+        let (evaluation, multiLabel, detection) = (
+            modelEvaluation?.singleLabel, modelEvaluation?.multiLabel, modelEvaluation?.detection
+        )
         let evaluated = evaluation?.labels ?? multiLabel?.labels
         precondition(
             evaluated.map { $0 == model.labels } ?? true,
@@ -120,8 +113,8 @@ public struct Report: Sendable {
             Page(
                 title: "\(model.network.name): \(name)", kind: .trainingReport,
                 header: ReportHead(
-                    model, name: name, evaluation: evaluation, multiLabel: multiLabel, detection: detection,
-                    seconds: seconds, links: sections.map { ($0.id, $0.title) }
+                    model, name: name, evaluation: modelEvaluation, seconds: seconds,
+                    links: sections.map { ($0.id, $0.title) }
                 ).html,
                 body: sections.map { Page.section($0.title, id: $0.id, $0.html) }.joined(separator: "\n")
             ).html

@@ -8,11 +8,14 @@ struct ReportHead {
     let html: String
 
     init(
-        _ model: ModelFile, name: String, evaluation: Evaluation?, multiLabel: MultiLabelEvaluation?,
-        detection: DetectionEvaluation?, seconds: Double?, links: [(id: String, title: String)]
+        _ model: ModelFile, name: String, evaluation: ModelEvaluation?, seconds: Double?,
+        links: [(id: String, title: String)]
     ) {
         let record = model.training
-        let score = evaluation.map(Score.init) ?? record.flatMap { Score($0, model.labels) }
+        let (singleLabel, multiLabel, detection) = (
+            evaluation?.singleLabel, evaluation?.multiLabel, evaluation?.detection
+        )
+        let score = singleLabel.map(Score.init) ?? record.flatMap { Score($0, model.labels) }
         let number =
             multiLabel.map(Self.score) ?? detection.map(Self.score)
             ?? score.map { score in
@@ -23,7 +26,7 @@ struct ReportHead {
                 """
             }
         let facts = Self.facts(
-            model, skipped: evaluation?.skipped ?? multiLabel?.skipped ?? detection?.skipped ?? [], seconds: seconds
+            model, skipped: evaluation?.skipped ?? [], seconds: seconds
         ).map {
             "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>"
         }

@@ -268,7 +268,7 @@ import Testing
             #expect(throws: ImprintError.noSaliency(network: "logospot")) {
                 try classifier.saliency(of: RasterImage(width: 96, height: 96))
             }
-            let report = Report(result.model, evaluation: evaluation).html
+            let report = Report(result.model, evaluation: .singleLabel(evaluation)).html
             #expect(report.contains("the detection, enlarged") && !report.contains("class=\"missing\""))
         }
     }

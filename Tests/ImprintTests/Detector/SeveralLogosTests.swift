@@ -113,7 +113,7 @@ import Testing
                 let found = evaluation.results.first { $0.url.path == expected.url.path }
                 #expect(found?.confidences == expected.confidences)
             }
-            let report = Report(result.model, evaluation: evaluation).html
+            let report = Report(result.model, evaluation: .singleLabel(evaluation)).html
             #expect(report.contains("the detection, enlarged") && !report.contains("class=\"missing\""))
             #expect(report.contains("There are no training photos of <bdi>leaf</bdi>"))
             #expect(report.contains("Platt scaling, crest: slope"))

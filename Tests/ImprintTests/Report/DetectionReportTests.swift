@@ -28,7 +28,8 @@ import Testing
         let annotated = AnnotatedPhoto(url: photo, width: 200, height: 100, objects: objects)
         let metrics = DetectionMetrics(labels: labels, predictions: [(annotated, detections)])
         let evaluation = DetectionEvaluation(metrics, thresholds: labels.map { _ in 0.5 }, skipped: [])
-        return Report(model, detection: evaluation, command: "imprint evaluate <m>", workers: Workers(2)).html
+        return Report(model, evaluation: .detection(evaluation), command: "imprint evaluate <m>", workers: Workers(2))
+            .html
     }
 
     private func detection(_ label: String, _ confidence: Float, _ x: Float) -> DetectedObject {

@@ -35,7 +35,7 @@ import Testing
     @Test("The report has all sections, escapes text and loads no other resources") func parts() throws {
         try withRun(wrong: 2) { model, evaluation, images in
             let report = Report(
-                model, evaluation: evaluation, audit: Audit(images, workers: Workers(1)),
+                model, evaluation: .singleLabel(evaluation), audit: Audit(images, workers: Workers(1)),
                 command: "imprint train \"a b\" --output <m>", remark: "Not <quite>.", seconds: 61, workers: Workers(2))
             let html = report.html
             let parts = ["curves", "confusion", "labels", "reliability", "mistakes", "photos", "settings", "repeat"]
@@ -87,7 +87,8 @@ import Testing
         var photos = InMemorySource(labels: ["left", "mine"])
         for (number, label) in photos.labels.enumerated() { try photos.append(testImage(number), labels: [label]) }
         let evaluation = try classifier.evaluate(on: photos)
-        #expect(try Report(classifier, evaluation: evaluation).html.contains("logonet: left, right, mine"))
+        #expect(
+            try Report(classifier, evaluation: .singleLabel(evaluation)).html.contains("logonet: left, right, mine"))
         #expect(try Report(base).html == Report(base.model).html)
     }
 
@@ -147,7 +148,7 @@ import Testing
 
     @Test("Without mistakes the report shows the least certain photos") func noMistakes() throws {
         try withRun(wrong: 0) { model, evaluation, _ in
-            let html = Report(model, evaluation: evaluation).html
+            let html = Report(model, evaluation: .singleLabel(evaluation)).html
             #expect(html.contains("No mistakes: all 18 photos"))
             #expect(count("<img ", in: html) == 24)
         }
@@ -157,7 +158,7 @@ import Testing
         try withRun(wrong: 6) { model, evaluation, _ in
             let many = Evaluation(
                 labels: evaluation.labels, results: evaluation.results + evaluation.results, skipped: [])
-            let html = Report(model, evaluation: many, workers: Workers(2)).html
+            let html = Report(model, evaluation: .singleLabel(many), workers: Workers(2)).html
             #expect(count("<img ", in: html) == 48 && html.contains("36 of 36 photos were misclassified"))
         }
     }
@@ -167,7 +168,7 @@ import Testing
             let wrong = evaluation.results.filter { $0.predicted != $0.label }
             try FileManager.default.removeItem(at: wrong[0].url)
             try Data("none".utf8).write(to: wrong[1].url)
-            let html = Report(model, evaluation: evaluation).html
+            let html = Report(model, evaluation: .singleLabel(evaluation)).html
             #expect(count("<img ", in: html) == 2 && count("class=\"missing\"", in: html) == 2)
             #expect(html.contains("cannot be read"))
         }
@@ -178,7 +179,7 @@ import Testing
             for entry in model.parameters.layout.entries {
                 model.parameters[entry.name] = Array(repeating: 1e30, count: entry.parameter.count)
             }
-            let html = Report(model, evaluation: evaluation).html
+            let html = Report(model, evaluation: .singleLabel(evaluation)).html
             #expect(count("class=\"missing\"", in: html) == 3)
             #expect(html.contains(escapedForHTML("\(ImprintError.nonFiniteOutput(network: "logonet"))")))
         }
@@ -207,7 +208,7 @@ import Testing
                 network: model.network, parameters: model.parameters, labels: model.labels,
                 preprocessing: model.preprocessing, training: record)
             for evaluation in [evaluation, nil] {
-                #expect(Report(damaged, evaluation: evaluation).html.contains("<section id=\"settings\""))
+                #expect(Report(damaged, evaluation: .singleLabel(evaluation)).html.contains("<section id=\"settings\""))
             }
         }
     }
@@ -218,7 +219,9 @@ import Testing
             let evaluation = Evaluation(
                 labels: evaluation.labels, results: evaluation.results,
                 skipped: [SkippedImage(url: file, reason: .unreadable(file: file, reason: "gone"))])
-            #expect(Report(model, evaluation: evaluation).html.contains("<dt>unreadable photos</dt><dd>1</dd>"))
+            #expect(
+                Report(model, evaluation: .singleLabel(evaluation)).html.contains(
+                    "<dt>unreadable photos</dt><dd>1</dd>"))
         }
     }
 
@@ -229,7 +232,7 @@ import Testing
 
     @Test("The report is identical for any number of threads") func deterministic() throws {
         try withRun(wrong: 2) { model, evaluation, _ in
-            let reports = [1, 3].map { Report(model, evaluation: evaluation, workers: Workers($0)).html }
+            let reports = [1, 3].map { Report(model, evaluation: .singleLabel(evaluation), workers: Workers($0)).html }
             #expect(reports[0] == reports[1])
         }
     }
