@@ -74,12 +74,7 @@ package enum AtomicFile {
             unlink(temporary)
             throw error
         }
-        do {
-            try flushNames(in: folder, shownAs: path)
-        } catch .cannotWrite(_, let reason, _) {
-            // The file is in place, but a power cut may undo the change.
-            throw FileError.notConfirmed(path: path, reason: reason)
-        }
+        try confirmNames(in: folder, shownAs: path)
     }
 
     /// Creates the file at `url` with the bytes that `body` writes, unless a file, folder or link of that name exists.
@@ -110,11 +105,7 @@ package enum AtomicFile {
             if lstat(path, &status) == 0 { return false }
             try check(rename(temporary, path), path)
         }
-        do {
-            try flushNames(in: folder, shownAs: path)
-        } catch .cannotWrite(_, let reason, _) {
-            throw FileError.notConfirmed(path: path, reason: reason)
-        }
+        try confirmNames(in: folder, shownAs: path)
         return true
     }
 
@@ -215,6 +206,17 @@ package enum AtomicFile {
 
     private static func check(_ result: Int32, _ path: String) throws(FileError) {
         if result != 0 { throw .cannotWrite(path, errno: errno) }
+    }
+
+    /// Flushes the names in a folder, which has the new file, to the disk.
+    /// - Throws: `FileError.notConfirmed`: the file is in place, but a power cut may undo the change.
+    private static func confirmNames(in folder: String, shownAs path: String) throws(FileError) {
+        do {
+            try flushNames(in: folder, shownAs: path)
+        } catch {
+            guard case .cannotWrite(_, let reason, _) = error else { throw error }
+            throw .notConfirmed(path: path, reason: reason)
+        }
     }
 
     /// Flushes the names in a folder to the disk.
