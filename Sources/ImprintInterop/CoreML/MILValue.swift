@@ -123,32 +123,40 @@ extension MILValue {
     }
 
     /// Decodes little-endian elements.
+    ///
+    /// Integers of 8 and 16 bits become floating-point values, which represent them exactly: compressed weights are such integers.
     private static func elements(
         in file: MappedFile, _ range: Range<Int>, _ type: MILType, _ shape: [Int], _ name: String
     ) throws -> Constant {
         guard let count = checkedProduct(shape), type.size > 0, range.count == count * type.size else {
             throw problem(name, "\(range.count) bytes for the shape \(shape)")
         }
-        let offsets = stride(from: range.lowerBound, to: range.upperBound, by: type.size)
-        func whole<Number: FixedWidthInteger>(_: Number.Type) -> Constant {
-            Constant(shape: shape, integers: offsets.map { Int(truncatingIfNeeded: file.load(Number.self, at: $0)) })
+        try ImportError.Problem.checkMemory(forElements: count)
+        func load<Number: FixedWidthInteger>(_ type: Number.Type, _ index: Int) -> Number {
+            file.load(type, at: range.lowerBound + index * MemoryLayout<Number>.size)
+        }
+        func floats<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
+            Constant(shape: shape, floats: (0..<count).map { Float(load(type, $0)) })
+        }
+        func integers<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
+            Constant(shape: shape, integers: (0..<count).map { Int(truncatingIfNeeded: load(type, $0)) })
         }
         switch type {
         case .float32: return Constant(shape: shape, floats: try file.floats(range))
         case .float16: return Constant(shape: shape, floats: try file.halves(range))
         case .bfloat16:
             return Constant(
-                shape: shape, floats: offsets.map { Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16) })
+                shape: shape, floats: (0..<count).map { Float(bitPattern: UInt32(load(UInt16.self, $0)) << 16) })
         case .float64:
             return Constant(
-                shape: shape, floats: offsets.map { Float(Double(bitPattern: file.load(UInt64.self, at: $0))) })
-        case .bool, .uint8: return whole(UInt8.self)
-        case .int8: return whole(Int8.self)
-        case .int16: return whole(Int16.self)
-        case .uint16: return whole(UInt16.self)
-        case .int32: return whole(Int32.self)
-        case .uint32: return whole(UInt32.self)
-        case .int64, .uint64: return whole(Int64.self)
+                shape: shape, floats: (0..<count).map { Float(Double(bitPattern: load(UInt64.self, $0))) })
+        case .bool, .uint8: return floats(UInt8.self)
+        case .int8: return floats(Int8.self)
+        case .int16: return floats(Int16.self)
+        case .uint16: return floats(UInt16.self)
+        case .int32: return integers(Int32.self)
+        case .uint32: return integers(UInt32.self)
+        case .int64, .uint64: return integers(Int64.self)
         case .string: throw problem(name, "strings as bytes")
         }
     }

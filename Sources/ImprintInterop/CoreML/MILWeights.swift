@@ -46,14 +46,21 @@ extension MILImporter {
         else {
             throw malformed(operation, "has scales \(scale.shape) for \(codes.shape)")
         }
-        var blocks = [0]
+        // Every axis of the codes is an axis of blocks, and an axis of the codes in a block, which share a scale.
+        var (lengths, strides, stride): ([Int], [Int], Int) = ([], [], scale.count)
         for (length, parts) in zip(codes.shape, scale.shape) {
-            blocks = blocks.flatMap { block in (0..<length).map { block * parts + $0 * parts / length } }
+            stride /= parts
+            lengths += [parts, length / parts]
+            strides += [stride, 0]
         }
         let (values, factors, zeros) = (codes.floats, scale.floats, offset?.floats)
+        var blocks = StridedOffsets(lengths, strides: strides)
         return Constant(
             shape: codes.shape,
-            floats: zip(values, blocks).map { ($0 - (zeros?[$1] ?? 0)) * factors[$1] })
+            floats: values.map { value in
+                let block = blocks.next() ?? 0
+                return (value - (zeros?[block] ?? 0)) * factors[block]
+            })
     }
 
     /// Returns the values of a lookup table at packed codes, lowest bit first.
@@ -61,9 +68,9 @@ extension MILImporter {
         let table = try requiredConstant("lut", operation).floats
         let bits = (1...8).first { table.count == 1 << $0 }
         let shape = try integers("shape", operation) ?? []
-        guard let bits, let codes = try requiredConstant("indices", operation).integers, shape.allSatisfy({ $0 >= 0 }),
-            let count = elementCount(shape), count <= codes.count * 8, codes.count == (count * bits + 7) / 8,
-            codes.allSatisfy({ (0...255).contains($0) })
+        let codes = try requiredConstant("indices", operation).floats
+        guard let bits, shape.allSatisfy({ $0 >= 0 }), let count = elementCount(shape), count <= codes.count * 8,
+            codes.count == (count * bits + 7) / 8, codes.allSatisfy({ UInt8(exactly: $0) != nil })
         else {
             throw malformed(
                 operation, "has a lookup table of \(table.count) values and codes that do not match \(shape)")
@@ -73,8 +80,9 @@ extension MILImporter {
             shape: shape,
             floats: (0..<count).map { index in
                 let (byte, shift) = (index * bits / 8, index * bits % 8)
-                let next = codes.indices.contains(byte + 1) ? codes[byte + 1] : 0
-                return table[(codes[byte] | next << 8) >> shift & (1 << bits - 1)]
+                let next = codes.indices.contains(byte + 1) ? Int(codes[byte + 1]) : 0
+                let code = Int(codes[byte]) | next << 8
+                return table[code >> shift & (1 << bits - 1)]
             })
     }
 }

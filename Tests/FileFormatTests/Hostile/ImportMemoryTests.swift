@@ -45,4 +45,36 @@ import Testing
             }
         }
     }
+
+    @Test(
+        "Decompressing 8-bit weights of an ML program needs at most 3.5 times the weights as 32-bit values",
+        arguments: [false, true])
+    func compressed(hasBlocks: Bool) throws {
+        let shape = [256, 3, 64, 64]
+        let count = shape.reduce(1, *)
+        var sample = ProgramSample()
+        (sample.width, sample.height) = (64, 64)
+        let codes = ProgramSample.Argument.stored(
+            hasBlocks ? .int8 : .uint8, shape, at: sample.store(Array(repeating: 0, count: count)))
+        if hasBlocks {
+            let scales = ProgramSample.Argument.floats([256, 1, 1, 1], Array(repeating: 1, count: 256))
+            sample.add(
+                "constexpr_blockwise_shift_scale", ["data": codes, "scale": scales], readsLast: false, to: ["w"])
+        } else {
+            sample.add(
+                "constexpr_affine_dequantize",
+                ["quantized_data": codes, "scale": .float(1), "zero_point": .integer(0), "axis": .integer(0)],
+                readsLast: false, to: ["w"])
+        }
+        sample.add("conv", ["x": .name("image"), "weight": .name("w")], readsLast: false)
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.mlmodel")
+            try Data(sample.bytes).write(to: url)
+            try Data(sample.weights).write(to: folder.appending(path: "weights"))
+            let trial = ImportTrial(url)
+            #expect(trial.error == nil)
+            let bytes = count * MemoryLayout<Float>.stride
+            if let peak = trial.peak { #expect(2 * peak < 7 * bytes, "\(peak) of \(bytes)") }
+        }
+    }
 }
