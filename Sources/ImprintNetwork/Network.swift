@@ -87,7 +87,7 @@ public struct Network: Hashable, Sendable {
     }
 
     /// Returns the input shapes of a node.
-    func inputShapes(of index: Int) -> [TensorShape] {
+    package func inputShapes(of index: Int) -> [TensorShape] {
         sources[index].map { $0 < 0 ? input : shapes[$0] }
     }
 }

@@ -176,10 +176,16 @@ extension NetworkAssembler {
         return nil
     }
 
-    /// Returns every y with x = factor · y + addend for a scalar factor and addend: x itself and its predecessors.
+    /// The maximum number of predecessors in which the parts of a GELU are searched.
+    ///
+    /// It bounds the work for a file in which many products read one long chain of factors.
+    private static let maximumScalingCount = 4
+
+    /// Returns every y with x = factor · y + addend for a scalar factor and addend: x itself and its closest predecessors.
     private func scalings(_ x: SourceActivation) -> [(y: SourceActivation, factor: Float, addend: Float)] {
         var found: [(y: SourceActivation, factor: Float, addend: Float)] = [(x, 1, 0)]
-        while let (y, factor, addend) = found.last, layer(of: y, as: Affine.self) != nil,
+        while found.count <= Self.maximumScalingCount, let (y, factor, addend) = found.last,
+            layer(of: y, as: Affine.self) != nil,
             let source = inputs(of: y).first
         {
             let parameters = parameters(of: y)

@@ -49,8 +49,8 @@ struct ExportedDescription {
         let layout = ParameterLayout(network)
         let known = graphParameters.layout
         guard network.input == graph.input, network.output.count == graph.output.count else { return nil }
-        // Both networks run once for a comparison. If that would take gigabytes, Imprint keeps the network of the graph.
-        guard ([network.input] + network.shapes + graph.shapes).allSatisfy({ $0.count <= 1 << 24 }) else { return nil }
+        // Both networks run once for a comparison. If that would take gigabytes or minutes, Imprint keeps the network of the graph.
+        guard Self.isSmall(network), Self.isSmall(graph) else { return nil }
         let (last, graphLast) = (network.nodes.last?.name, graph.nodes.last?.name)
         /// Returns the parameter's name in the graph, in which the name of the output may differ from that of its layer.
         func name(of entry: ParameterLayout.Entry) -> String {
@@ -81,6 +81,30 @@ struct ExportedDescription {
         let largest = other.reduce(0) { max($0, $1.magnitude) }
         let isEqual = zip(original, other).allSatisfy { abs($0 - $1) <= 1e-3 * largest }
         return isEqual ? parameters : nil
+    }
+
+    /// The maximum number of elements of one activation.
+    private static let maximumActivationCount = 1 << 24
+    /// The maximum number of elements that all layers together read and write.
+    private static let maximumElementCount = 1 << 30
+    /// The maximum number of multiplications, and of elements in the windows of pooling layers.
+    private static let maximumOperationCount = 1 << 35
+
+    /// Whether the memory and time of one prediction are within fixed limits, however small the file is that describes the network.
+    private static func isSmall(_ network: Network) -> Bool {
+        guard ([network.input] + network.shapes).allSatisfy({ $0.count <= maximumActivationCount }) else {
+            return false
+        }
+        var (elements, operations) = (0, 0)
+        for (index, node) in network.nodes.enumerated() {
+            let (inputs, output) = (network.inputShapes(of: index), network.shapes[index])
+            elements += inputs.reduce(output.count) { $0 + $1.count }
+            let window = (node.layer as? MaxPool)?.kernelSize ?? (node.layer as? AveragePool)?.kernelSize
+            operations += node.layer.multiplications(for: inputs)
+            operations += window.map { output.count * $0.height * $0.width } ?? 0
+            guard elements <= maximumElementCount, operations <= maximumOperationCount else { return false }
+        }
+        return true
     }
 
     /// Returns the output of a network for one noise image.
