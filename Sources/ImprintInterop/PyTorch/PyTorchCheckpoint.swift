@@ -1,4 +1,3 @@
-internal import Foundation
 internal import ImprintCore
 internal import ImprintModel
 
@@ -219,20 +218,28 @@ extension PyTorchCheckpoint {
         return length <= min(Safetensors.maximumHeaderLength, file.count - 8) && file[8] == UInt8(ascii: "{")
     }
 
-    /// Reads a safetensors file.
+    /// Reads a safetensors file that `isSafetensors` recognizes.
     init(safetensors file: MappedFile) throws {
         let headerLength = file.load(Int64.self, at: 0)
         guard headerLength <= Self.maximumHeaderLength else {
             throw ImportError.Problem.exceedsLimit(
                 reason: "its header has \(headerLength) bytes, expected at most \(Self.maximumHeaderLength)")
         }
-        let header = try Safetensors.File(contentsOf: URL(filePath: file.path)).header
+        // The parsed names and shapes need several times the memory of the header.
+        try ImportError.Problem.checkMemory(forElements: Int(headerLength))
+        let start = 8 + Int(headerLength)
+        let header: Safetensors.Header
+        // The file may be replaced at its path, so parse the header of the mapped bytes, like the tensors.
+        do throws(SafetensorsError.Problem) {
+            header = try Safetensors.Header(Array(file.bytes(8..<start)), dataLength: file.count - start)
+        } catch {
+            throw SafetensorsError(path: file.path, problem: error)
+        }
         if header.metadata["imprint.format"] != nil {
             throw ImportError.Problem.unsuitableModel(
                 found: "already an Imprint file", advice: "Use it without importing it")
         }
         guard header.tensors.count <= Self.maximumTensorCount else { throw Self.tooManyTensors(header.tensors.count) }
-        let start = 8 + Int(headerLength)
         let entries = try header.tensors.map { description in
             let tensor = try StoredTensor(
                 description.name, shape: description.shape,

@@ -18,7 +18,7 @@ extension Safetensors.Header {
     typealias Problem = SafetensorsError.Problem
 
     /// Parses the JSON in `bytes`, which precedes `dataLength` bytes of tensors, and checks every rule of the format.
-    init(_ bytes: [UInt8], dataLength: Int) throws(Problem) {
+    package init(_ bytes: [UInt8], dataLength: Int) throws(SafetensorsError.Problem) {
         var metadata: [String: String] = [:]
         var fields: [TensorFields] = []
         var scanner = HeaderScanner(bytes)

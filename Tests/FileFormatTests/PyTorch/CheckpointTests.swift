@@ -49,6 +49,17 @@ import Testing
         try compare(read("tensors.safetensors").tensors, expected("tensors"), inOrder: false)
     }
 
+    @Test("The header of a safetensors file comes from the mapped bytes, if another file replaces it at its path")
+    func replacedFile() throws {
+        let bytes = try CheckpointSample.bytes("tensors.safetensors")
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.safetensors")
+            try Data("another file".utf8).write(to: url)
+            let mapped = MappedFile(bytes, named: url.path)
+            try compare(PyTorchCheckpoint(safetensors: mapped).tensors, expected("tensors"), inOrder: false)
+        }
+    }
+
     @Test("A training checkpoint is read without its optimizer, and without the prefix of DataParallel")
     func wrapped() throws {
         let checkpoint = try read("wrapped.pth")
