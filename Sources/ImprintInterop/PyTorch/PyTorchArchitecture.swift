@@ -81,7 +81,7 @@ struct PyTorchArchitecture {
 
     /// Returns the number of rows of the head's weight.
     func labelCount(_ tensors: StateDictionary, _ source: PyTorchSource) throws -> Int {
-        let head = "\(source.prefix)\(source.head).weight"
+        let head = "\(source.head).weight"
         guard let shape = tensors.shape(of: head) else {
             throw ArchitectureMismatch(finding: .lacks("tensor \(head.debugDescription), the head of \(name)"))
         }

@@ -12,8 +12,6 @@ struct PyTorchSource {
 
     let architecture: PyTorchArchitecture
     let library: Library
-    /// The prefix of all names: "module." if the checkpoint was saved from `DataParallel`, otherwise empty.
-    let prefix: String
     /// The PyTorch module of each node with parameters.
     let modules: [String: String]
 
@@ -21,11 +19,10 @@ struct PyTorchSource {
     ///
     /// - Throws: `ArchitectureMismatch` if no library that has the architecture uses these names.
     init(of tensors: StateDictionary, for architecture: PyTorchArchitecture) throws {
-        let prefix = !tensors.names.isEmpty && tensors.names.allSatisfy { $0.hasPrefix("module.") } ? "module." : ""
         let libraries = Self.libraries(of: architecture)
         let library = libraries.first { library in
             Self.firstModules(library, architecture.network).contains {
-                tensors.shape(of: "\(prefix)\($0).weight") != nil
+                tensors.shape(of: "\($0).weight") != nil
             }
         }
         guard let library else {
@@ -40,7 +37,6 @@ struct PyTorchSource {
         }
         self.architecture = architecture
         self.library = library
-        self.prefix = prefix
         modules = try Self.modules(library, architecture.network)
     }
 

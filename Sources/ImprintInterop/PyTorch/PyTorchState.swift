@@ -22,7 +22,7 @@ struct PyTorchState {
             guard let module = source.modules[entry.node] else {
                 preconditionFailure("the node \"\(entry.node)\" has no PyTorch module")
             }
-            let name = "\(source.prefix)\(module).\(Self.name(of: entry.parameter))"
+            let name = "\(module).\(Self.name(of: entry.parameter))"
             sources[entry.node, default: []].append(Source(name: name, parameter: entry.parameter))
         }
         let all = network.nodes.flatMap { sources[$0.name] ?? [] }

@@ -143,13 +143,6 @@ import Testing
         #expect(try difference(model, example.logits) > 1e-2)
     }
 
-    @Test("Names with the prefix of DataParallel are accepted")
-    func dataParallel() throws {
-        let example = try find("mobilenet-v3-small", "timm")
-        let tensors = example.tensors().map { ("module.\($0.name)", $0.shape, $0.values) }
-        #expect(try difference(imported(tensors, as: example.architecture).model, example.logits) < 1e-4)
-    }
-
     @Test("The library's preprocessing is assumed and reported, unless it is set")
     func preprocessing() throws {
         let tensors = try find("mobilenet-v3-small", "torchvision").tensors()
