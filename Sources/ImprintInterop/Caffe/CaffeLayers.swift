@@ -165,12 +165,14 @@ extension CaffeImporter {
             guard p.integer("axis") ?? 0 == 0, p.integer("num_axes") ?? -1 == -1 else {
                 throw importer.unsupported(layer, "some axes, expected all")
             }
-            let old = inputs[0].dimensions
-            var new = p.message("shape").integers("dim")
-            for index in new.indices where new[index] == 0 && old.indices.contains(index) { new[index] = old[index] }
-            let known = checkedProduct(new.filter { $0 != -1 }) ?? 0
-            if let open = new.firstIndex(of: -1), known > 0 { new[open] = (checkedProduct(old) ?? 0) / known }
-            let y = try importer.assembler.reshape(inputs[0], to: new, named: layer.name)
+            let (dimensions, target) = (inputs[0].dimensions, p.message("shape").integers("dim"))
+            guard let shape = resolved(target, of: dimensions) else {
+                throw ImportError.Problem.malformed(
+                    reason:
+                        "\(layer.name) (Reshape) reshapes \(dimensions) to \(target), expected as many elements"
+                )
+            }
+            let y = try importer.assembler.reshape(inputs[0], to: shape, named: layer.name)
             return [try importer.assembler.mergingChannelParts(of: y, named: layer.name)]
         },
     ]
@@ -238,20 +240,14 @@ extension CaffeImporter {
 
     private mutating func slice(_ layer: Layer, _ x: SourceActivation) throws -> [SourceActivation] {
         let p = layer.properties.message("slice_param")
-        let axis = p.integer("axis") ?? p.integer("slice_dim") ?? 1
-        guard let index = x.index(ofAxis: axis), !layer.tops.isEmpty else {
-            throw ImportError.Problem.malformed(
-                reason: "\(layer.name) (Slice) has the axis \(axis) for a tensor \(x.dimensions)")
-        }
-        let length = x.dimensions[index]
-        var points = p.integers("slice_point")
-        if points.isEmpty { points = (1..<layer.tops.count).map { $0 * (length / layer.tops.count) } }
-        let limits = [0] + points + [length]
-        guard limits.count == layer.tops.count + 1, zip(limits, limits.dropFirst()).allSatisfy({ $0 < $1 }) else {
-            throw ImportError.Problem.malformed(reason: "\(layer.name) (Slice) splits \(length) elements at \(points)")
-        }
-        return try zip(layer.tops, zip(limits, limits.dropFirst())).map { name, range in
-            try assembler.select(x, along: axis, Array(range.0..<range.1), named: "\(layer.name).\(name)")
+        let (points, count) = (p.integers("slice_point"), layer.tops.count)
+        return try assembler.split(
+            x, along: p.integer("axis") ?? p.integer("slice_dim") ?? 1, as: layer.tops.map { "\(layer.name).\($0)" },
+            named: layer.name
+        ) { length in
+            let starts = points.isEmpty ? (1..<count).map { $0 * (length / count) } : points
+            // The points are any 64-bit integers; only lengths from 1 to `length` are valid.
+            return zip([0] + starts, starts + [length]).map { $1 &- $0 }
         }
     }
 }

@@ -107,23 +107,12 @@ extension CoreMLGraph {
         return try assembler.concatenate(parts, along: axis, named: layer.name)
     }
 
+    /// Splits a tensor into parts of these lengths, or into `count` equal parts if there are none.
     mutating func split(
         _ layer: CoreMLModel.Layer, along axis: Int, lengths: [Int], count: Int
     ) throws -> [SourceActivation] {
-        let x = try activation(layer)
-        guard let index = x.index(ofAxis: axis), !layer.outputs.isEmpty else {
-            throw malformed(layer, "splits along axis \(axis) of \(x.dimensions)")
-        }
-        let length = x.dimensions[index]
-        let lengths = lengths.isEmpty && count > 0 ? Array(repeating: length / count, count: min(count, 4096)) : lengths
-        guard lengths.count == layer.outputs.count, lengths.allSatisfy({ $0 > 0 }), lengths.reduce(0, +) == length
-        else {
-            throw malformed(layer, "splits \(length) elements into \(lengths) for \(layer.outputs.count) outputs")
-        }
-        var start = 0
-        return try zip(layer.outputs, lengths).map { name, length in
-            defer { start += length }
-            return try assembler.select(x, along: axis, Array(start..<(start + length)), named: name)
+        try assembler.split(activation(layer), along: axis, as: layer.outputs, named: layer.name) { length in
+            lengths.isEmpty && count > 0 ? Array(repeating: length / count, count: min(count, 4096)) : lengths
         }
     }
 
@@ -195,16 +184,4 @@ extension NetworkAssembler {
         if !keepingAxes { y.axes = y.axes.indices.filter { !indices.contains($0) }.map { y.axes[$0] } }
         return y
     }
-}
-
-/// Resolves a target shape, in which −1 is the remaining length and 0 copies the length; nil if the shape is invalid.
-func resolved(_ target: [Int], of dimensions: [Int]) -> [Int]? {
-    var result = target.indices.map { target[$0] == 0 && dimensions.indices.contains($0) ? dimensions[$0] : target[$0] }
-    guard let count = checkedProduct(dimensions), result.filter({ $0 == -1 }).count <= 1 else { return nil }
-    if let index = result.firstIndex(of: -1) {
-        result[index] = 1
-        guard let rest = checkedProduct(result), rest > 0, count % rest == 0 else { return nil }
-        result[index] = count / rest
-    }
-    return result.allSatisfy { $0 > 0 } && checkedProduct(result) == count ? result : nil
 }

@@ -181,20 +181,6 @@ extension CoreMLGraph {
             if rows == (0, 0), columns == (0, 0) { return .valid }
             return .explicit(top: rows.before, left: columns.before, bottom: rows.after, right: columns.after)
         }
-        return try same.integer(1) == 1 ? .sameBefore(kernel, stride, dilation, over: input) : .same
-    }
-}
-
-extension Padding {
-    /// Returns the padding for an output of the size ⌈input / stride⌉; an odd pixel comes first.
-    static func sameBefore(_ kernel: Size2D, _ stride: Size2D, _ dilation: Size2D, over input: TensorShape) -> Padding {
-        func totalPadding(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> (before: Int, after: Int) {
-            let output = (length + stride - 1) / stride
-            let total = max((output - 1) * stride + (kernel - 1) * dilation + 1 - length, 0)
-            return (total - total / 2, total / 2)
-        }
-        let rows = totalPadding(input.height, kernel.height, stride.height, dilation.height)
-        let columns = totalPadding(input.width, kernel.width, stride.width, dilation.width)
-        return .explicit(top: rows.before, left: columns.before, bottom: rows.after, right: columns.after)
+        return try same.integer(1) == 1 ? .sameLower(kernel, stride, dilation, over: input) : .same
     }
 }

@@ -160,7 +160,7 @@ extension MILImporter {
         switch try value("pad_type", operation)?.text ?? "valid" {
         case "valid": return .valid
         case "same": return .same
-        case "same_lower": return Padding.sameBefore(kernel, stride, dilation, over: input)
+        case "same_lower": return .sameLower(kernel, stride, dilation, over: input)
         case "custom":
             let amounts = try integers("pad", operation) ?? [0, 0, 0, 0]
             guard amounts.count == 4 else { throw unsupported(operation, "pad \(amounts), expected four values") }

@@ -46,22 +46,11 @@ extension MILImporter {
     }
 
     mutating func split(_ operation: Operation) throws -> [SourceActivation] {
-        let x = try activation("x", operation)
-        let axis = try integer("axis", operation) ?? 0
-        guard let index = x.index(ofAxis: axis) else {
-            throw malformed(operation, "splits along axis \(axis) of \(x.dimensions)")
-        }
-        let length = x.dimensions[index]
-        let count = operation.outputs.count
-        let lengths = try integers("split_sizes", operation) ?? Array(repeating: length / max(count, 1), count: count)
-        guard lengths.count == count, lengths.allSatisfy({ $0 > 0 }), lengths.reduce(0, +) == length else {
-            throw malformed(operation, "splits \(length) elements into \(lengths) for \(count) outputs")
-        }
-        var start = 0
-        return try zip(operation.outputs, lengths).map { name, length in
-            defer { start += length }
-            return try assembler.select(x, along: axis, Array(start..<(start + length)), named: name)
-        }
+        let (lengths, count) = (try integers("split_sizes", operation), operation.outputs.count)
+        return try assembler.split(
+            activation("x", operation), along: integer("axis", operation) ?? 0, as: operation.outputs,
+            named: operation.name
+        ) { lengths ?? Array(repeating: $0 / count, count: count) }
     }
 
     mutating func slice(_ operation: Operation) throws -> SourceActivation {

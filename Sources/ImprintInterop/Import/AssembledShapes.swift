@@ -246,6 +246,34 @@ extension NetworkAssembler {
         return try add(SelectChannels(channels: Array(indices)), named: name, to: [x])
     }
 
+    /// Splits a tensor along an axis.
+    ///
+    /// - Parameters:
+    ///   - names: The names of the parts, in their order.
+    ///   - lengths: Returns the lengths of the parts for the length of the axis.
+    mutating func split(
+        _ x: SourceActivation, along axis: Int, as names: [String], named name: String, lengths: (Int) -> [Int]
+    ) throws(ImportError.Problem) -> [SourceActivation] {
+        guard let index = x.index(ofAxis: axis), !names.isEmpty else {
+            throw .malformed(reason: "\(name) splits axis \(axis) of \(x.dimensions) into \(names.count) parts")
+        }
+        let length = x.dimensions[index]
+        let lengths = lengths(length)
+        guard lengths.count == names.count, length > 0, lengths.allSatisfy((1...length).contains),
+            lengths.reduce(0, +) == length
+        else {
+            throw .malformed(
+                reason:
+                    "\(name) splits \(length) elements into \(lengths), expected \(names.count) positive lengths")
+        }
+        var (parts, start): ([SourceActivation], Int) = ([], 0)
+        for (name, length) in zip(names, lengths) {
+            parts.append(try select(x, along: axis, start..<(start + length), named: name))
+            start += length
+        }
+        return parts
+    }
+
     /// Computes the mean over some axes.
     mutating func mean(
         _ x: SourceActivation, over axes: [Int], keepingAxes: Bool, named name: String
@@ -354,9 +382,4 @@ extension NetworkAssembler {
         default: return try add(ClipLayer(minimum: minimum, maximum: maximum), named: name, to: [x])
         }
     }
-}
-
-extension Padding {
-    /// Whether the padding is zero on all sides.
-    var isNone: Bool { self == .valid || self == .all(0) }
 }

@@ -225,24 +225,3 @@ extension ONNXImporter {
         }
     }
 }
-
-/// Returns the number of elements of a tensor; nil on overflow, or if an empty tensor has very long other axes.
-///
-/// The limit for empty tensors bounds loops over their axes.
-func elementCount(_ shape: [Int]) -> Int? {
-    guard let count = checkedProduct(shape) else { return nil }
-    return count > 0 || shape.filter({ $0 != 0 }).reduce(1, *) <= 1 << 16 ? count : nil
-}
-
-/// Returns the product of the factors; nil if a factor is negative, or if the product of the non-zero factors overflows.
-///
-/// The product of any subset of the factors cannot overflow either.
-func checkedProduct(_ factors: [Int]) -> Int? {
-    var product = 1
-    for factor in factors where factor != 0 {
-        let (next, overflow) = product.multipliedReportingOverflow(by: factor)
-        guard factor > 0, !overflow else { return nil }
-        product = next
-    }
-    return factors.contains(0) ? 0 : product
-}

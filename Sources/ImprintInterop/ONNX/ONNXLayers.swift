@@ -267,21 +267,9 @@ extension ONNXImporter {
         case "VALID": return .valid
         case "SAME_UPPER": return .same
         case "SAME_LOWER":
-            // An odd pixel of padding comes first, which `Padding.same` does not express.
-            let stride = try size(node, "strides") ?? 1
-            let rows = Self.totalPadding(shape.height, kernel.height, stride.height, dilation.height)
-            let columns = Self.totalPadding(shape.width, kernel.width, stride.width, dilation.width)
-            return .explicit(
-                top: rows - rows / 2, left: columns - columns / 2, bottom: rows / 2, right: columns / 2)
+            return .sameLower(kernel, try size(node, "strides") ?? 1, dilation, over: shape)
         case let other: throw unsupported(node, "auto_pad \(other)")
         }
-    }
-
-    /// Returns the total padding of both sides for which the output has the size `length` / `stride`, rounded up.
-    private static func totalPadding(_ length: Int, _ kernel: Int, _ stride: Int, _ dilation: Int) -> Int {
-        // The layer reports invalid attributes.
-        guard [kernel, stride, dilation].allSatisfy({ (1...(1 << 15)).contains($0) }) else { return 0 }
-        return max(((length + stride - 1) / stride - 1) * stride + (kernel - 1) * dilation + 1 - length, 0)
     }
 }
 

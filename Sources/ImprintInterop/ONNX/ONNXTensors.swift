@@ -116,28 +116,12 @@ extension ONNXImporter {
 
     /// Converts Split.
     mutating func split(_ node: ONNXModel.Node) throws -> [SourceActivation] {
-        let x = try activation(0, node)
-        let axis = node.attributes["axis"]?.integer ?? 0
-        guard let index = x.index(ofAxis: axis), !node.outputs.isEmpty else {
-            throw ImportError.Problem.malformed(
-                reason: "\(node.name) (Split) has the axis \(axis) for a tensor \(x.dimensions)")
-        }
-        let length = x.dimensions[index]
-        let count = node.outputs.count
-        let whole = (length + count - 1) / count
-        let lengths =
-            try integers("split", orInput: 1, node)
-            ?? (0..<count).map { min(whole, max(length - $0 * whole, 0)) }
-        guard lengths.count == count, length > 0, lengths.allSatisfy((1...length).contains),
-            lengths.reduce(0, +) == length
-        else {
-            throw ImportError.Problem.malformed(
-                reason: "\(node.name) (Split) splits \(length) elements into \(lengths)")
-        }
-        var start = 0
-        return try zip(node.outputs, lengths).map { name, length in
-            defer { start += length }
-            return try assembler.select(x, along: axis, Array(start..<(start + length)), named: name)
+        let (lengths, count) = (try integers("split", orInput: 1, node), node.outputs.count)
+        return try assembler.split(
+            activation(0, node), along: node.attributes["axis"]?.integer ?? 0, as: node.outputs, named: node.name
+        ) { length in
+            let part = (length + count - 1) / count
+            return lengths ?? (0..<count).map { min(part, max(length - $0 * part, 0)) }
         }
     }
 

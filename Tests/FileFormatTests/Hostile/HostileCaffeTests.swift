@@ -150,11 +150,14 @@ import Testing
             "2^62 outputs", .malformed, "32 weights for 4611686018427387904", "InnerProduct",
             "inner_product_param { num_output: 4611686018427387904 }"),
         layer(
-            "a shape of 2^62", .unsupported, "reshape", "Reshape",
+            "a shape of 2^62", .malformed, "reshapes [1, ", "Reshape",
             "reshape_param { shape { dim: 4611686018427387904 dim: 4611686018427387904 } }"),
-        layer("a negative shape", .unsupported, "reshape", "Reshape", "reshape_param { shape { dim: -5 dim: -3 } }"),
         layer(
-            "a slice point beyond the end", .malformed, "splits 1 elements at [9]", "Slice",
+            "a shape with an inferred length that is not an integer", .malformed, "to [5, -1]", "Reshape",
+            "reshape_param { shape { dim: 5 dim: -1 } }"),
+        layer("a negative shape", .malformed, "to [-5, -3]", "Reshape", "reshape_param { shape { dim: -5 dim: -3 } }"),
+        layer(
+            "a slice point beyond the end", .malformed, "splits 1 elements into [9, -8]", "Slice",
             "top: 'z' slice_param { slice_point: 9 }"),
         layer("a slice along axis 9", .malformed, "axis 9", "Slice", "slice_param { axis: 9 }"),
         layer(
