@@ -168,9 +168,7 @@ extension CaffeImporter {
             let (dimensions, target) = (inputs[0].dimensions, p.message("shape").integers("dim"))
             guard let shape = resolved(target, of: dimensions) else {
                 throw ImportError.Problem.malformed(
-                    reason:
-                        "\(layer.name) (Reshape) reshapes \(dimensions) to \(target), expected as many elements"
-                )
+                    reason: "\(layer.name) (Reshape) reshapes \(dimensions) to \(target), expected as many elements")
             }
             let y = try importer.assembler.reshape(inputs[0], to: shape, named: layer.name)
             return [try importer.assembler.mergingChannelParts(of: y, named: layer.name)]

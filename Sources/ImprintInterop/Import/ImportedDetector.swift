@@ -30,6 +30,20 @@ public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
         case .blazeFace: .tensorFlowLite
         }
     }
+
+    /// The outputs of its network, for messages.
+    private var outputs: String {
+        switch self {
+        case .centerFace: "a heat map with a sigmoid, and two maps with two channels of the same size"
+        case .blazeFace: "one logit and one vector for each anchor of its feature maps"
+        }
+    }
+
+    /// Returns the error for a model with other outputs.
+    func mismatch(found: String) -> ImportError.Problem {
+        .unsuitableModel(
+            found: found, advice: "Expected the outputs of \(rawValue): \(outputs)", setting: .detector)
+    }
 }
 
 /// The number of pixels that divides the sides of CenterFace's input.
@@ -57,43 +71,43 @@ extension ModelImporter {
         guard shapes == [[1, labelCount, rows, columns], [1, 2, rows, columns], [1, 2, rows, columns]],
             rows > 0, size.height.isMultiple(of: rows)
         else {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a model whose first outputs have the shapes \(shapes.map { "\($0)" }.joined(separator: ", "))",
-                advice:
-                    "Expected the outputs of \(kind.rawValue): a heat map, and two maps with two channels of the same size",
-                setting: .detector)
+            throw kind.mismatch(
+                found: "a model whose first outputs have the shapes \(shapes.map { "\($0)" }.joined(separator: ", "))")
         }
         var (assembler, maps) = (importer.assembler, outputs)
         switch assembler.ending(of: maps[0]) {
         case .separateProbabilities: break
         case .logits: maps[0] = try assembler.add(Sigmoid(), named: "probabilities", to: [maps[0]])
-        case .probabilities:
-            throw ImportError.Problem.unsuitableModel(
-                found: "a model whose heat map ends in a softmax", advice: "Expected a sigmoid", setting: .detector)
+        case .probabilities: throw kind.mismatch(found: "a model whose heat map ends in a softmax")
         }
         let output = try assembler.add(Concat(), named: "output", to: maps)
         let (network, parameters) = try assembler.finish(output, named: name)
         var notes: [String] = []
         let rule = normalization ?? InputNormalization(mean: [0], scale: [1])
-        var imported = ModelFile(
+        var detector = ModelFile(
             network: network, parameters: parameters, labels: try labels(for: labelCount, kind.labels, &notes),
             preprocessing: try preprocessing(for: network, rule, cropAndScale: .scaleFill),
             centerPoints: CenterPointHead(
                 stride: size.height / rows, sideMultiple: sideMultiple, maximumOverlap: 0.3))
-        imported.details = model.details.details
-        do throws(ModelFileError.Problem) {
-            try checkFit(network, imported.labels, imported.preprocessing, imported.head)
-        } catch {
-            let reason = if case .invalidMetadata(_, let reason) = error { reason } else { "\(error)" }
-            throw ImportError.Problem.unsuitableModel(
-                found: "no \(kind.rawValue), because it has \(reason)", advice: "Import it as another kind of model",
-                setting: .detector)
-        }
-        return ImportedModel(model: imported, notes: notes + model.details.notes, headNotes: [])
+        detector.details = model.details.details
+        return try imported(detector, as: kind, notes: notes + model.details.notes)
     }
 }
 
 extension ModelImporter {
+    /// Returns a detector, whose head must fit its network.
+    func imported(
+        _ model: ModelFile, as kind: DetectorKind, notes: [String]
+    ) throws(ImportError.Problem) -> ImportedModel {
+        do throws(ModelFileError.Problem) {
+            try checkFit(model.network, model.labels, model.preprocessing, model.head)
+        } catch {
+            let reason = if case .invalidMetadata(_, let reason) = error { reason } else { "\(error)" }
+            throw kind.mismatch(found: "a model that has \(reason)")
+        }
+        return ImportedModel(model: model, notes: notes, headNotes: [])
+    }
+
     func checkCropAndScale() throws(ImportError.Problem) {
         guard cropAndScale == nil else {
             throw .unsuitableModel(

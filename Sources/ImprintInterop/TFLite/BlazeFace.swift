@@ -26,14 +26,17 @@ extension ModelImporter {
             let scores = outputs.first(where: { $0.shape[2] == 1 }),
             let boxes = outputs.first(where: { $0.shape[2] != 1 }),
             scores.shape[1] == boxes.shape[1]
-        else { throw notBlazeFace("a model whose outputs have the shapes \(outputs.map(\.shape))") }
+        else {
+            throw DetectorKind.blazeFace.mismatch(
+                found: "a model whose outputs have the shapes \(outputs.map(\.shape))")
+        }
         var assembler = importer.assembler
         let levels = try levels(of: scores, in: assembler)
         let probabilities: SourceActivation
         switch assembler.ending(of: scores.activation) {
         case .logits: probabilities = try assembler.add(Sigmoid(), named: "probabilities", to: [scores.activation])
         case .separateProbabilities: probabilities = scores.activation
-        case .probabilities: throw notBlazeFace("a model whose scores end in a softmax")
+        case .probabilities: throw DetectorKind.blazeFace.mismatch(found: "a model whose scores end in a softmax")
         }
         let output = try assembler.add(Concat(), named: "output", to: [probabilities, boxes.activation])
         let name = URL(filePath: file.path).deletingPathExtension().lastPathComponent
@@ -46,13 +49,7 @@ extension ModelImporter {
                 for: network, normalization ?? InputNormalization(mean: [127.5], scale: [1 / 127.5]),
                 cropAndScale: .scaleFit),
             anchors: head)
-        do throws(ModelFileError.Problem) {
-            try checkFit(network, model.labels, model.preprocessing, model.head)
-        } catch {
-            let reason = if case .invalidMetadata(_, let reason) = error { reason } else { "\(error)" }
-            throw notBlazeFace("a model that has \(reason)")
-        }
-        return ImportedModel(model: model, notes: notes, headNotes: [])
+        return try imported(model, as: .blazeFace, notes: notes)
     }
 
     /// Returns the feature maps whose scores are concatenated.
@@ -68,16 +65,12 @@ extension ModelImporter {
             let input = assembler.input
             guard input.height.isMultiple(of: map.shape.height), input.width.isMultiple(of: map.shape.width),
                 input.height / map.shape.height == input.width / map.shape.width
-            else { throw notBlazeFace("a model with scores of the shape \(map.shape) for images of \(input)") }
+            else {
+                throw DetectorKind.blazeFace.mismatch(
+                    found: "a model with scores of the shape \(map.shape) for images of \(input)")
+            }
             levels.append(.init(stride: input.height / map.shape.height, anchors: map.shape.channels))
         }
         return levels
-    }
-
-    private func notBlazeFace(_ found: String) -> ImportError.Problem {
-        .unsuitableModel(
-            found: found,
-            advice: "Expected the outputs of blazeface: one logit and one vector for each anchor of its feature maps",
-            setting: .detector)
     }
 }
