@@ -11,19 +11,19 @@ extension CaffeImporter {
                 throw importer.unsupported(layer, "weights \(blobs[0].shape), expected four axes")
             }
             if hasBias && blobs.count < 2 { _ = try importer.blobs(layer, atLeast: 2) }
-            let kernel = pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
+            let kernel = pair(p, "kernel_size", "kernel_h", "kernel_w", default: 0)
             let outputs = p.integer("num_output") ?? 0
             guard blobs[0].shape[0] == outputs, Array(blobs[0].shape[2...]) == [kernel.height, kernel.width] else {
                 throw ImportError.Problem.malformed(
                     reason: "\(layer.name) has weights \(blobs[0].shape) in the .caffemodel, "
                         + "but \(outputs) outputs and a kernel of \(kernel) in the architecture")
             }
-            let padding = pair(p, "pad", "pad_h", "pad_w", usual: 0)
+            let padding = pair(p, "pad", "pad_h", "pad_w", default: 0)
             let geometry = NetworkAssembler.ConvolutionGeometry(
-                stride: pair(p, "stride", "stride_h", "stride_w", usual: 1),
+                stride: pair(p, "stride", "stride_h", "stride_w", default: 1),
                 padding: .explicit(
                     top: padding.height, left: padding.width, bottom: padding.height, right: padding.width),
-                dilation: pair(p, "dilation", "", "", usual: 1), groups: p.integer("group") ?? 1)
+                dilation: pair(p, "dilation", "", "", default: 1), groups: p.integer("group") ?? 1)
             return [
                 try importer.assembler.convolve(
                     inputs[0], geometry, weight: blobs[0], bias: hasBias ? blobs[1].floats : nil, named: layer.name)
@@ -177,11 +177,11 @@ extension CaffeImporter {
 
     /// Returns a height and width, given as one value, as two values, or as separate fields.
     private static func pair(
-        _ p: TextMessage, _ name: String, _ height: String, _ width: String, usual: Int
+        _ p: TextMessage, _ name: String, _ height: String, _ width: String, default value: Int
     ) -> Size2D {
         let both = p.integers(name)
         return Size2D(
-            height: p.integer(height) ?? both.first ?? usual, width: p.integer(width) ?? both.last ?? usual)
+            height: p.integer(height) ?? both.first ?? value, width: p.integer(width) ?? both.last ?? value)
     }
 
     private mutating func pool(_ layer: Layer, _ x: SourceActivation) throws -> SourceActivation {
@@ -197,9 +197,9 @@ extension CaffeImporter {
             let global: any ImprintNetwork.Layer = isMax ? GlobalMaxPool() : GlobalAveragePool()
             return try assembler.add(global, named: layer.name, to: [x])
         }
-        let kernel = Self.pair(p, "kernel_size", "kernel_h", "kernel_w", usual: 0)
-        let stride = Self.pair(p, "stride", "stride_h", "stride_w", usual: 1)
-        let amounts = Self.pair(p, "pad", "pad_h", "pad_w", usual: 0)
+        let kernel = Self.pair(p, "kernel_size", "kernel_h", "kernel_w", default: 0)
+        let stride = Self.pair(p, "stride", "stride_h", "stride_w", default: 1)
+        let amounts = Self.pair(p, "pad", "pad_h", "pad_w", default: 0)
         let padding = Padding.explicit(
             top: amounts.height, left: amounts.width, bottom: amounts.height, right: amounts.width)
         let roundsUp = !["FLOOR", "1"].contains(p.word("round_mode") ?? "CEIL")

@@ -137,12 +137,12 @@ extension MILImporter {
     mutating func upsample(_ operation: Operation) throws -> SourceActivation {
         let x = try assembler.imageTensor(activation("x", operation), for: operation.name)
         let factors = try ["scale_factor_height", "scale_factor_width"].map { try float($0, operation) ?? 1 }
-        let whole = factors.compactMap { Int(exactly: $0) }
-        guard whole.count == 2, whole.allSatisfy({ $0 > 0 }) else {
+        let integers = factors.compactMap { Int(exactly: $0) }
+        guard integers.count == 2, integers.allSatisfy({ $0 > 0 }) else {
             throw unsupported(operation, "by \(factors), expected integer factors")
         }
         return try assembler.add(
-            UpsampleNearest(factor: Size2D(height: whole[0], width: whole[1])), named: operation.name, to: [x])
+            UpsampleNearest(factor: Size2D(height: integers[0], width: integers[1])), named: operation.name, to: [x])
     }
 
     private func size(_ parameter: String, _ operation: Operation) throws -> Size2D? {

@@ -52,10 +52,10 @@ extension Constant {
     }
 
     /// Applies a function to each element.
-    func mapped(whole: (Int) -> Int, _ float: (Float) -> Float) -> Constant {
+    func mapped(integer: (Int) -> Int, _ float: (Float) -> Float) -> Constant {
         switch values {
         case .floats(let values): Constant(shape: shape, floats: values.map(float))
-        case .integers(let values): Constant(shape: shape, integers: values.map(whole))
+        case .integers(let values): Constant(shape: shape, integers: values.map(integer))
         }
     }
 
@@ -63,13 +63,13 @@ extension Constant {
     ///
     /// - Parameter limit: The maximum number of elements; the result is `nil` if it would have more.
     static func combined(
-        _ inputs: [Constant], upTo limit: Int, whole: (Int, Int) -> Int, _ float: (Float, Float) -> Float
+        _ inputs: [Constant], upTo limit: Int, integer: (Int, Int) -> Int, _ float: (Float, Float) -> Float
     ) -> Constant? {
         guard inputs.count == 2, let broadcast = Broadcasting(inputs[0].shape, inputs[1].shape),
             let count = elementCount(broadcast.shape), count <= limit
         else { return nil }
         if case (.integers(let left), .integers(let right)) = (inputs[0].values, inputs[1].values) {
-            return Constant(shape: broadcast.shape, integers: broadcast.combine(left, right, whole))
+            return Constant(shape: broadcast.shape, integers: broadcast.combine(left, right, integer))
         }
         return Constant(shape: broadcast.shape, floats: broadcast.combine(inputs[0].floats, inputs[1].floats, float))
     }
@@ -143,10 +143,10 @@ extension [Constant] {
             return (0..<outer).flatMap { row in parts.flatMap { $0.values[(row * $0.length)..<((row + 1) * $0.length)] }
             }
         }
-        let whole = compactMap { constant -> [Int]? in
+        let integers = compactMap { constant -> [Int]? in
             if case .integers(let values) = constant.values { values } else { nil }
         }
-        if whole.count == count { return Constant(shape: shape, integers: pieces { $0.integers ?? [] }) }
+        if integers.count == count { return Constant(shape: shape, integers: pieces { $0.integers ?? [] }) }
         return Constant(shape: shape, floats: pieces(\.floats))
     }
 }

@@ -79,7 +79,7 @@ struct ImportedQuantization {
             if let scale = activation.uniform?.scale, let inputScale = layer.inputScale, scale != inputScale {
                 scaled.scales = scaled.scales.map { $0 * (scale / inputScale) }
             }
-            if round(name, of: parameters, scaled) { weights[name] = scaled }
+            if snapWeights(of: name, in: parameters, to: scaled) { weights[name] = scaled }
         }
         guard !weights.isEmpty else { return 0 }
         result.weights = weights
@@ -95,20 +95,22 @@ struct ImportedQuantization {
         return used.inputs.count
     }
 
-    /// Replaces weights by the numbers for which their integers stand.
-    /// - Returns: false, without a change, if the weights are not close to such numbers.
-    private func round(_ node: String, of parameters: Parameters, _ scales: Quantization.Weights) -> Bool {
+    /// Replaces weights by the dequantized values of the closest integers.
+    /// - Returns: false, without a change, if the weights are not close to these values.
+    private func snapWeights(
+        of node: String, in parameters: Parameters, to scales: Quantization.Weights
+    ) -> Bool {
         guard let entry = parameters.layout["\(node).weight"] else { return false }
         let shape = entry.parameter.shape
         let expected = scales.isDepthwise ? shape[shape.count - 1] : shape[shape.count - 2]
         guard scales.inputScales.count == expected, scales.scales.allSatisfy(\.isFinite) else { return false }
         return parameters.withValues(of: entry) { values in
             var rounded = scales.integers(UnsafeBufferPointer(values)).map(Float.init)
-            let steps = scales.scales
+            let outputScales = scales.scales
             let isRounded = rounded.withUnsafeMutableBufferPointer { rounded in
-                for index in rounded.indices { rounded[index] *= steps[index % steps.count] }
+                for index in rounded.indices { rounded[index] *= outputScales[index % outputScales.count] }
                 scales.divideByInputScales(rounded)
-                // The tolerance is far below half a step, and far above rounding errors.
+                // The tolerance is far below half a scale, and far above rounding errors.
                 return rounded.indices.allSatisfy { index in
                     abs(rounded[index] - values[index]) <= 1e-3 * max(abs(rounded[index]), abs(values[index]))
                 }

@@ -58,8 +58,8 @@ struct Constant {
         switch values {
         case .integers(let values): return values
         case .floats(let values):
-            let whole = values.compactMap { Int(exactly: $0) }
-            return whole.count == values.count ? whole : nil
+            let integers = values.compactMap { Int(exactly: $0) }
+            return integers.count == values.count ? integers : nil
         }
     }
 }

@@ -47,22 +47,23 @@ extension ONNXImporter {
         case "Squeeze", "Unsqueeze", "Reshape":
             return try inputs.first?.reshaped(to: dimensions(of: node, inputs.first?.shape ?? []))
         case "Transpose": return inputs.first?.transposed(node.attributes["perm"]?.integers)
-        case "Add": return Constant.combined(inputs, upTo: limit, whole: &+, +)
-        case "Sub": return Constant.combined(inputs, upTo: limit, whole: &-, -)
-        case "Mul": return Constant.combined(inputs, upTo: limit, whole: &*, *)
-        case "Div": return Constant.combined(inputs, upTo: limit, whole: { $1 == 0 || $1 == -1 ? 0 &- $0 : $0 / $1 }, /)
-        case "Min": return Constant.combined(inputs, upTo: limit, whole: min, min)
-        case "Max": return Constant.combined(inputs, upTo: limit, whole: max, max)
+        case "Add": return Constant.combined(inputs, upTo: limit, integer: &+, +)
+        case "Sub": return Constant.combined(inputs, upTo: limit, integer: &-, -)
+        case "Mul": return Constant.combined(inputs, upTo: limit, integer: &*, *)
+        case "Div":
+            return Constant.combined(inputs, upTo: limit, integer: { $1 == 0 || $1 == -1 ? 0 &- $0 : $0 / $1 }, /)
+        case "Min": return Constant.combined(inputs, upTo: limit, integer: min, min)
+        case "Max": return Constant.combined(inputs, upTo: limit, integer: max, max)
         case "Pow":
             let floats = inputs.map { Constant(shape: $0.shape, floats: $0.floats) }
-            return Constant.combined(floats, upTo: limit, whole: { base, _ in base }, pow)
-        case "Abs": return inputs.first?.mapped(whole: { $0 == .min ? $0 : abs($0) }, abs)
-        case "Exp": return inputs.first?.mapped(whole: { $0 }, exp)
-        case "Reciprocal": return inputs.first?.mapped(whole: { $0 }) { 1 / $0 }
-        case "Neg": return inputs.first?.mapped(whole: { 0 &- $0 }, -)
-        case "Floor": return inputs.first?.mapped(whole: { $0 }) { $0.rounded(.down) }
-        case "Ceil": return inputs.first?.mapped(whole: { $0 }) { $0.rounded(.up) }
-        case "Sqrt": return inputs.first?.mapped(whole: { $0 }) { $0.squareRoot() }
+            return Constant.combined(floats, upTo: limit, integer: { base, _ in base }, pow)
+        case "Abs": return inputs.first?.mapped(integer: { $0 == .min ? $0 : abs($0) }, abs)
+        case "Exp": return inputs.first?.mapped(integer: { $0 }, exp)
+        case "Reciprocal": return inputs.first?.mapped(integer: { $0 }) { 1 / $0 }
+        case "Neg": return inputs.first?.mapped(integer: { 0 &- $0 }, -)
+        case "Floor": return inputs.first?.mapped(integer: { $0 }) { $0.rounded(.down) }
+        case "Ceil": return inputs.first?.mapped(integer: { $0 }) { $0.rounded(.up) }
+        case "Sqrt": return inputs.first?.mapped(integer: { $0 }) { $0.squareRoot() }
         default: return nil
         }
     }
@@ -74,11 +75,11 @@ extension ONNXImporter {
             case .constant(let constant): constant.shape
             case .activation(let activation): activation.dimensions
             }
-        func index(_ name: String, _ usual: Int) -> Int {
-            let given = node.attributes[name]?.integer ?? usual
+        func index(_ name: String, default value: Int) -> Int {
+            let given = node.attributes[name]?.integer ?? value
             return min(max(given < 0 ? given + all.count : given, 0), all.count)
         }
-        let (start, end) = (index("start", 0), index("end", all.count))
+        let (start, end) = (index("start", default: 0), index("end", default: all.count))
         let part = start < end ? Array(all[start..<end]) : []
         return Constant(shape: [part.count], integers: part)
     }

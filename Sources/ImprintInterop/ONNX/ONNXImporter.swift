@@ -170,7 +170,7 @@ struct ONNXImporter {
             for (name, activation) in zip(node.outputs, try operation(node, &self)) {
                 values[name] = .activation(activation)
             }
-            recordMove(node)
+            propagateQuantization(through: node)
         } else {
             throw unsupported(node, "of an activation, expected constants")
         }

@@ -175,7 +175,7 @@ extension ONNXImporter {
         let trimmed = Array(constant.shape.drop { $0 == 1 })
         let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: shape.reduce(1, *)))
         let sum = Constant.combined(
-            [Constant(shape: trimmed, floats: values), zeros], upTo: zeros.floats.count, whole: +, +)
+            [Constant(shape: trimmed, floats: values), zeros], upTo: zeros.floats.count, integer: +, +)
         guard let sum, sum.shape == shape else {
             throw ImportError.Problem.malformed(
                 reason:

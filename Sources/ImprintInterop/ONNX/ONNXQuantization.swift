@@ -5,7 +5,7 @@ internal import ImprintNetwork
 // DequantizeLinear of a constant the scales of weights. Source: the ONNX operator specification, opsets 10 to 25.
 
 extension ONNXImporter {
-    /// Converts QuantizeLinear, DequantizeLinear, and operators that move integers.
+    /// Converts QuantizeLinear, DequantizeLinear, and pass-through operators that read integers.
     ///
     /// - Returns: Whether it has converted the node.
     mutating func convertQuantized(_ node: ONNXModel.Node) throws -> Bool {
@@ -17,22 +17,22 @@ extension ONNXImporter {
             return try divide(node, to: output)
         default:
             guard let integers = node.inputs.compactMap({ quantized.integers[$0] }).first else { return false }
-            guard ONNXQuantizedTensors.moves.contains(node.operation), integers.scales.axis == nil,
-                let operation = ONNXOperators.all[node.operation], let moved = try operation(node, &self).first
+            guard ONNXQuantizedTensors.passThroughOperators.contains(node.operation), integers.scales.axis == nil,
+                let operation = ONNXOperators.all[node.operation], let result = try operation(node, &self).first
             else {
                 throw unsupported(node, "of the output of QuantizeLinear, expected DequantizeLinear to read it")
             }
-            values[output] = .activation(moved)
-            quantized.integers[output] = .init(activation: moved, scales: integers.scales)
+            values[output] = .activation(result)
+            quantized.integers[output] = .init(activation: result, scales: integers.scales)
         }
         return true
     }
 
-    /// Records that an operator that has been converted moves the elements of a quantized activation.
-    mutating func recordMove(_ node: ONNXModel.Node) {
-        guard ONNXQuantizedTensors.moves.contains(node.operation), let output = node.outputs.first,
-            let input = node.inputs.first.flatMap({ quantized.layerInputs[$0] }), input.steps.axis == nil,
-            input.scales.axis == nil
+    /// Gives the output of a converted pass-through operator the quantization of its input.
+    mutating func propagateQuantization(through node: ONNXModel.Node) {
+        guard ONNXQuantizedTensors.passThroughOperators.contains(node.operation), let output = node.outputs.first,
+            let input = node.inputs.first.flatMap({ quantized.layerInputs[$0] }), input.dequantizeScales.axis == nil,
+            input.quantizeScales.axis == nil
         else { return }
         quantized.layerInputs[output] = input
     }
@@ -56,7 +56,7 @@ extension ONNXImporter {
         switch try input(0, node) {
         case .constant(let constant):
             let scales = try scales(of: node, shape: constant.shape)
-            let floats = scales.integers(constant.floats, constant.shape)
+            let floats = scales.quantized(constant.floats, constant.shape)
             try folding.add(constant.count * MemoryLayout<Float>.stride, as: output, for: node.name)
             values[output] = .constant(Constant(shape: constant.shape, floats: floats))
         case .activation(var x):
@@ -156,7 +156,7 @@ extension ONNXImporter {
             let scales = try scales(of: node, shape: constant.shape)
             try folding.add(constant.count * MemoryLayout<Float>.stride, as: output, for: node.name)
             values[output] = .constant(
-                Constant(shape: constant.shape, floats: scales.numbers(constant.floats, constant.shape)))
+                Constant(shape: constant.shape, floats: scales.dequantized(constant.floats, constant.shape)))
             quantized.weightScales[output] = scales
         case .activation(let x):
             values[output] = .activation(try dequantized(x, node, to: output))
@@ -166,20 +166,27 @@ extension ONNXImporter {
     private mutating func dequantized(
         _ x: SourceActivation, _ node: ONNXModel.Node, to output: String
     ) throws -> SourceActivation {
-        let steps = try scales(of: node, shape: x.dimensions)
+        let dequantizeScales = try scales(of: node, shape: x.dimensions)
         guard let integers = quantized.integers[node.inputs[0]] else {
             // Integers that the model receives: (x − zero point) · scale.
-            let offsets = constant(steps.zeroPoints.map { -Float($0) }, steps.axis, of: x)
+            let offsets = constant(dequantizeScales.zeroPoints.map { -Float($0) }, dequantizeScales.axis, of: x)
             let y = try assembler.add(x, offsets, named: "\(node.name).offset")
-            return try assembler.multiply(y, by: constant(steps.scales, steps.axis, of: x), named: node.name)
+            return try assembler.multiply(
+                y, by: constant(dequantizeScales.scales, dequantizeScales.axis, of: x), named: node.name)
         }
-        guard integers.scales.axis == nil || steps.axis == nil || integers.scales.axis == steps.axis else {
+        guard
+            integers.scales.axis == nil || dequantizeScales.axis == nil
+                || integers.scales.axis == dequantizeScales.axis
+        else {
             throw unsupported(node, "along another axis than QuantizeLinear")
         }
-        let (scales, other) = (integers.scales.broadcast(to: steps), steps.broadcast(to: integers.scales))
+        let (scales, other) = (
+            integers.scales.broadcast(to: dequantizeScales), dequantizeScales.broadcast(to: integers.scales)
+        )
         let isLayerInput = !quantized.otherInputs.contains(output) && scales.zeroPoints == other.zeroPoints
-        if isLayerInput || steps.isInverse(of: integers.scales) {
-            quantized.layerInputs[output] = .init(scales: integers.scales, steps: steps)
+        if isLayerInput || dequantizeScales.isInverse(of: integers.scales) {
+            quantized.layerInputs[output] = .init(
+                quantizeScales: integers.scales, dequantizeScales: dequantizeScales)
             return x
         }
         // y = (x / scale + zero point − other zero point) · other scale
@@ -257,31 +264,32 @@ extension ONNXImporter {
 // MARK: Layers
 
 extension ONNXImporter {
-    /// Returns the weights of a layer; if its input is in steps of its quantization, the weights include the factor to such steps.
+    /// Returns the weights of a layer, multiplied by the ratio of its input's scales in DequantizeLinear and QuantizeLinear.
     ///
     /// - Parameters:
     ///   - axis: The axis of the input channels.
     ///   - groups: The number of groups of a convolution, whose outputs are the first axis.
     func layerWeights(_ node: ONNXModel.Node, inputAxis axis: Int, groups: Int = 1) throws -> Constant {
         let weight = try requiredConstant(1, node)
-        guard let input = quantized.layerInputs[node.inputs[0]], !input.steps.isInverse(of: input.scales),
+        guard let input = quantized.layerInputs[node.inputs[0]],
+            !input.dequantizeScales.isInverse(of: input.quantizeScales),
             weight.shape.count > axis, groups > 0
         else { return weight }
-        let (scales, steps, shape) = (input.scales.scales, input.steps.scales, weight.shape)
+        let (scales, other, shape) = (input.quantizeScales.scales, input.dequantizeScales.scales, weight.shape)
         let (channels, inner) = (shape[axis], shape[(axis + 1)...].reduce(1, *))
         let outputsPerGroup = max(shape[0] / groups, 1)
         let (values, outer) = (weight.floats, shape.dropFirst().reduce(1, *))
         let count = channels.multipliedReportingOverflow(by: groups)
         guard !count.overflow, scales.count == 1 || scales.count == count.partialValue,
-            steps.count == 1 || steps.count == count.partialValue, outer > 0
+            other.count == 1 || other.count == count.partialValue, outer > 0
         else {
             throw ImportError.Problem.malformed(
-                reason: "\(node.name) has weights \(shape) for an input with \(max(scales.count, steps.count)) scales")
+                reason: "\(node.name) has weights \(shape) for an input with \(max(scales.count, other.count)) scales")
         }
         let floats = values.indices.map { index in
             let group = groups > 1 ? min(index / outer / outputsPerGroup, groups - 1) : 0
             let channel = group * channels + index / inner % channels
-            return values[index] * steps[steps.count == 1 ? 0 : channel] / scales[scales.count == 1 ? 0 : channel]
+            return values[index] * other[other.count == 1 ? 0 : channel] / scales[scales.count == 1 ? 0 : channel]
         }
         return Constant(shape: shape, floats: floats)
     }
@@ -295,13 +303,14 @@ extension ONNXImporter {
         guard let weights = quantized.weightScales[node.inputs[1]],
             weights.scales.count == 1 || (weights.axis == axis && weights.scales.count == outputs)
         else { return }
-        guard let input = quantized.layerInputs[node.inputs[0]], let step = input.steps.uniformScale else {
+        guard let input = quantized.layerInputs[node.inputs[0]], let scale = input.dequantizeScales.uniformScale else {
             return quantization.add(nil, of: y.node)
         }
         let scales =
             weights.scales.count == outputs ? weights.scales : Array(repeating: weights.scales[0], count: outputs)
         quantization.add(
-            ImportedQuantization.Layer(scales: scales.map { $0 * step }, inputScale: input.scales.uniformScale),
+            ImportedQuantization.Layer(
+                scales: scales.map { $0 * scale }, inputScale: input.quantizeScales.uniformScale),
             of: y.node)
     }
 }

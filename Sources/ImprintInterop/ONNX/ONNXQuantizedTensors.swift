@@ -15,7 +15,7 @@ struct ONNXQuantizedTensors {
         /// The scale if it is the same everywhere.
         var uniformScale: Float? { scales.allSatisfy { $0 == scales[0] } ? scales[0] : nil }
 
-        /// Whether the same real numbers stand for the same integers.
+        /// Whether DequantizeLinear with one of the scales inverts QuantizeLinear with the other, up to rounding.
         func isInverse(of other: Scales) -> Bool {
             let (one, two) = (broadcast(to: other), other.broadcast(to: self))
             return one.scales == two.scales && one.zeroPoints == two.zeroPoints
@@ -65,19 +65,19 @@ struct ONNXQuantizedTensors {
 
         func constant() throws -> Constant {
             let integers = try tensor.constant(isWeight: true)
-            return Constant(shape: integers.shape, floats: scales.numbers(integers.floats, integers.shape))
+            return Constant(shape: integers.shape, floats: scales.dequantized(integers.floats, integers.shape))
         }
     }
 
     /// The scale of the input of a layer.
     struct LayerInput {
         /// The scales of QuantizeLinear.
-        let scales: Scales
+        let quantizeScales: Scales
         /// The scales of DequantizeLinear.
-        let steps: Scales
+        let dequantizeScales: Scales
     }
 
-    /// The outputs of QuantizeLinear, and of operators that move their elements.
+    /// The outputs of QuantizeLinear, and of pass-through operators that read them.
     var integers: [String: Integers] = [:]
     /// The outputs of DequantizeLinear with a constant input.
     var tensors: [String: Tensor] = [:]
@@ -95,8 +95,10 @@ struct ONNXQuantizedTensors {
     private(set) var unquantized: Set<String>
 
     static let operators: Set = ["QuantizeLinear", "DequantizeLinear"]
-    /// The operators that only move integers.
-    static let moves: Set = ["MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity"]
+    /// The operators whose output has the quantization of their input, because each of its elements is an element of the input.
+    static let passThroughOperators: Set = [
+        "MaxPool", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity",
+    ]
 
     init(_ graph: ONNXModel.Graph) {
         otherInputs = Set(graph.outputs.map(\.name))
@@ -110,8 +112,8 @@ struct ONNXQuantizedTensors {
 }
 
 extension ONNXQuantizedTensors.Scales {
-    /// Returns the numbers for which integers stand.
-    func numbers(_ integers: [Float], _ shape: [Int]) -> [Float] {
+    /// Returns (integer − zero point) · scale for the integers of a tensor with this shape.
+    func dequantized(_ integers: [Float], _ shape: [Int]) -> [Float] {
         let offsets = zeroPoints.map(Float.init)
         guard let axis else { return integers.map { ($0 - offsets[0]) * scales[0] } }
         let inner = shape[(axis + 1)...].reduce(1, *)
@@ -121,8 +123,8 @@ extension ONNXQuantizedTensors.Scales {
         }
     }
 
-    /// Returns the integers that stand for numbers.
-    func integers(_ numbers: [Float], _ shape: [Int]) -> [Float] {
+    /// Returns value / scale + zero point for the values of a tensor with this shape, rounded and limited to the integer type.
+    func quantized(_ values: [Float], _ shape: [Int]) -> [Float] {
         let limits: ClosedRange<Float> =
             switch type {
             case 3: -128...127
@@ -130,10 +132,10 @@ extension ONNXQuantizedTensors.Scales {
             case 5: -32768...32767
             default: 0...255
             }
-        return numbers.indices.map { position in
+        return values.indices.map { position in
             let channel = index(of: position, in: shape)
             let integer =
-                (numbers[position] / scales[channel]).rounded(.toNearestOrEven) + Float(zeroPoints[channel])
+                (values[position] / scales[channel]).rounded(.toNearestOrEven) + Float(zeroPoints[channel])
             return min(max(integer, limits.lowerBound), limits.upperBound)
         }
     }

@@ -102,7 +102,7 @@ extension ONNXModel {
             guard range.count == count * size else {
                 throw problem("\(range.count) bytes for the shape \(shape), expected \(count * size)")
             }
-            func whole<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
+            func integers<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
                 let offsets = stride(from: range.lowerBound, to: range.upperBound, by: size)
                 guard !isWeight else {
                     return Constant(shape: shape, floats: offsets.map { Float(file.load(type, at: $0)) })
@@ -114,11 +114,11 @@ extension ONNXModel {
             if type != 1 && type != 10 { try ImportError.Problem.checkMemory(forElements: count) }
             switch type {
             case 1: return Constant(shape: shape, floats: try file.floats(range))
-            case 2, 9: return whole(UInt8.self)
-            case 3: return whole(Int8.self)
-            case 4: return whole(UInt16.self)
-            case 5: return whole(Int16.self)
-            case 6: return whole(Int32.self)
+            case 2, 9: return integers(UInt8.self)
+            case 3: return integers(Int8.self)
+            case 4: return integers(UInt16.self)
+            case 5: return integers(Int16.self)
+            case 6: return integers(Int32.self)
             case 10: return Constant(shape: shape, floats: try file.halves(range))
             case 11:
                 return Constant(
@@ -126,14 +126,14 @@ extension ONNXModel {
                     floats: stride(from: range.lowerBound, to: range.upperBound, by: 8).map {
                         Float(Double(bitPattern: file.load(UInt64.self, at: $0)))
                     })
-            case 12: return whole(UInt32.self)
+            case 12: return integers(UInt32.self)
             case 16:
                 return Constant(
                     shape: shape,
                     floats: stride(from: range.lowerBound, to: range.upperBound, by: 2).map {
                         Float(bitPattern: UInt32(file.load(UInt16.self, at: $0)) << 16)
                     })
-            default: return whole(Int64.self)
+            default: return integers(Int64.self)
             }
         }
 

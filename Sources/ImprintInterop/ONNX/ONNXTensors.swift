@@ -214,13 +214,13 @@ extension ONNXImporter {
         if scales.isEmpty, isNew, let sizes = try constant(3, node)?.floats, sizes.count == 4 {
             scales = zip(sizes, x.dimensions).map { $0 / Float($1) }
         }
-        let whole = scales.compactMap { Int(exactly: $0) }
-        guard whole.count == 4, whole[0] == 1, whole[1] == 1, whole[2] >= 1, whole[3] >= 1 else {
+        let factors = scales.compactMap { Int(exactly: $0) }
+        guard factors.count == 4, factors[0] == 1, factors[1] == 1, factors[2] >= 1, factors[3] >= 1 else {
             throw unsupported(node, "by \(scales), expected integer factors for height and width")
         }
-        if isNew { try checkRepeats(node, factor: max(whole[2], whole[3])) }
+        if isNew { try checkRepeats(node, factor: max(factors[2], factors[3])) }
         return try assembler.add(
-            UpsampleNearest(factor: Size2D(height: whole[2], width: whole[3])), named: node.name, to: [x])
+            UpsampleNearest(factor: Size2D(height: factors[2], width: factors[3])), named: node.name, to: [x])
     }
 
     /// Checks that the nearest neighbour repeats each pixel, which depends on the coordinate transformation and the rounding.
