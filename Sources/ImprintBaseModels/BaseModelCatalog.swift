@@ -110,7 +110,7 @@ extension BaseModelCatalog {
 
         /// The first invalid value, or nil if there is none.
         fileprivate var problem: String? {
-            if sha256.wholeMatch(of: /[0-9a-f]{64}/) == nil { return "the invalid sha256 \(sha256.debugDescription)" }
+            if !FileDigest.isDigest(sha256) { return "the invalid sha256 \(sha256.debugDescription)" }
             if !(16...16384).contains(inputSize) { return "the invalid inputSize \(inputSize)" }
             if mean.count != 3 || scale.count != 3 { return "a mean or a scale without three values" }
             if let detector, DetectorKind(rawValue: detector) == nil {

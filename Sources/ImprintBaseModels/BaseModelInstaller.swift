@@ -131,7 +131,9 @@ extension BaseModelInstaller {
         acceptsLicense: Bool = false,
         onEvent: @escaping @Sendable (BaseInstallationEvent) -> Void = { _ in }
     ) async throws -> InstalledBase {
-        if let sha256, !FileDigest.isDigest(sha256) { throw BaseInstallationError.invalidDigest(found: sha256) }
+        if let sha256, !FileDigest.isDigest(sha256.lowercased()) {
+            throw BaseInstallationError.invalidDigest(found: sha256)
+        }
         let shown = url.isFileURL ? url.path : VerifiedDownload.redacted(url)
         if !url.isFileURL {
             try checkSupported(url)

@@ -10,6 +10,8 @@ package enum FileDigest {
         return hash.hexadecimal
     }
 
-    /// Whether a text is a digest: 64 hexadecimal digits.
-    package static func isDigest(_ text: String) -> Bool { text.wholeMatch(of: /[0-9A-Fa-f]{64}/) != nil }
+    /// Whether a text is a digest: 64 hexadecimal digits in lower case, as `sha256sum` prints them.
+    package static func isDigest(_ text: String) -> Bool {
+        text.utf8.count == 64 && text.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+    }
 }

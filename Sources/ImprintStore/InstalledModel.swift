@@ -1,5 +1,6 @@
 internal import Crypto
 public import Foundation
+internal import ImprintCore
 internal import ImprintModel
 
 /// An installed model and its source.
@@ -98,10 +99,10 @@ struct StoreIndex: Codable, Equatable {
         let newest = newestVersions ?? [:]
         return format >= 1
             && models.allSatisfy {
-                Verification.isDigest($0.sha256) && $0.byteCount >= 0 && $0.version.map(isVersion) ?? true
+                FileDigest.isDigest($0.sha256) && $0.byteCount >= 0 && $0.version.map(isVersion) ?? true
             }
             && newest.allSatisfy { key, model in
-                Verification.isDigest(key) && Verification.isDigest(model.sha256) && isVersion(model.version)
+                FileDigest.isDigest(key) && FileDigest.isDigest(model.sha256) && isVersion(model.version)
             }
     }
 

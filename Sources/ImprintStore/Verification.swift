@@ -1,5 +1,6 @@
 internal import Crypto
 public import Foundation
+internal import ImprintCore
 
 /// The expected digest or signature of a model to install, or both.
 ///
@@ -105,14 +106,9 @@ public struct Verification: Sendable {
         }
     }
 
-    /// Whether `text` is a digest in the format of `sha256sum`.
-    static func isDigest(_ text: String) -> Bool {
-        text.utf8.count == 64 && text.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
-    }
-
     static func checked(_ sha256: String) throws(StoreError) -> String {
         let digits = sha256.lowercased()
-        guard isDigest(digits) else {
+        guard FileDigest.isDigest(digits) else {
             throw .invalidVerification(
                 name: "SHA-256", found: String(sha256.prefix(80)).debugDescription, expected: "64 hexadecimal digits")
         }
@@ -123,7 +119,7 @@ public struct Verification: Sendable {
 extension StoreFiles {
     /// The SHA-256 digest of a file, as 64 hexadecimal digits in lower case, and its size in bytes.
     func digest(of name: String) throws -> (sha256: String, byteCount: Int) {
-        var hash = SHA256()
+        var hash = Crypto.SHA256()
         var byteCount = 0
         try read(name) { chunk in
             hash.update(bufferPointer: chunk)

@@ -118,7 +118,7 @@ struct InstallModelCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--name is \(builtInBaseName), the base model that comes with Imprint. Choose another name.")
         }
-        if let sha256, sha256.wholeMatch(of: /[0-9a-fA-F]{64}/) == nil {
+        if let sha256, !FileDigest.isDigest(sha256.lowercased()) {
             throw ValidationError(
                 "--sha256 is \(shown(sha256)), expected 64 hexadecimal digits, as sha256sum prints them.")
         }

@@ -25,9 +25,10 @@ import Testing
     }
 
     @Test(
-        "A digest has 64 hexadecimal digits",
+        "A digest has 64 hexadecimal digits in lower case",
         arguments: [
-            (String(repeating: "0aF9", count: 16), true), (String(repeating: "0", count: 63), false),
+            (String(repeating: "0af9", count: 16), true), (String(repeating: "0aF9", count: 16), false),
+            (String(repeating: "0", count: 63), false), (String(repeating: "é", count: 32), false),
             (String(repeating: "g", count: 64), false), ("", false),
         ])
     func form(text: String, expected: Bool) {

@@ -12,9 +12,7 @@ struct FleetObject: Equatable, Sendable {
     let body: [UInt8]
 
     /// Whether a text is an object ID.
-    static func isID(_ text: String) -> Bool {
-        text.utf8.count == 64 && text.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
-    }
+    static func isID(_ text: String) -> Bool { FileDigest.isDigest(text) }
 
     init(type: String, childIDs: [String] = [], body: [UInt8]) {
         self.type = type

@@ -1,5 +1,6 @@
 internal import Crypto
 internal import Foundation
+internal import ImprintCore
 internal import ImprintModel
 
 /// The signed part of a model signature: an in-toto statement with the digest of each file.
@@ -128,7 +129,7 @@ struct SignedStatement: Codable, Equatable {
                 return "the digest of \(quoted(resource.name)) is of the type \(quoted(resource.algorithm)), "
                     + "expected sha256"
             }
-            guard Verification.isDigest(resource.digest) else {
+            guard FileDigest.isDigest(resource.digest) else {
                 return "the digest of \(quoted(resource.name)) is \(quoted(resource.digest)), expected 64 hexadecimal "
                     + "digits"
             }
