@@ -224,7 +224,7 @@ private struct InspectionLine: Encodable {
     /// The labels of each category, if there are any.
     @NullIfMissing var categories: Categories?
     @NullIfMissing var training: TrainingRecord?
-    /// The version, the license and the intended use, as far as they are known.
+    /// The version, the licence and the intended use, as far as they are known.
     let details: ModelDetails
     let storage: ModelFile.Storage
     /// The names of the layers that compute in int8, if there are any.

@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test(
-        "A license is an identifier, an expression, or a name",
+        "A licence is an identifier, an expression, or a name",
         arguments: [
             ("MIT", "license.id"), ("Apache-2.0 OR MIT", "expression"),
             ("Apache-2.0 WITH LLVM-exception AND MIT", "expression"), ("Our own terms", "license.name"),

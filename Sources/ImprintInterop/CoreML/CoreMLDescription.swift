@@ -39,7 +39,7 @@ extension CoreMLModel {
             }
         }
 
-        /// The version, license and intended use that the file states.
+        /// The version, licence and intended use that the file states.
         var details: ImportedDetails { ImportedDetails(version: version, license: license, metadata: userDefined) }
     }
 

@@ -1,12 +1,12 @@
 internal import ImprintModel
 
-/// The version, license and intended use of a model in the fields that other formats define for them.
+/// The version, licence and intended use of a model in the fields that other formats define for them.
 ///
 /// ONNX has an integer `model_version`, the description `doc_string`, and the metadata `model_license` (ONNX, "Optional metadata").
 /// Core ML has the texts `versionString`, `license` and `shortDescription`. No format has a field for the intended use, so it is the
 /// description of the model, and also metadata with a key of Imprint, from which the importer reads it.
 enum ExportedDetails {
-    /// The key of the license in the metadata of ONNX.
+    /// The key of the licence in the metadata of ONNX.
     static let onnxLicense = "model_license"
     /// The key of the intended use in the metadata of both formats.
     static let intendedUse = "imprint.intendedUse"
@@ -32,7 +32,7 @@ enum ExportedDetails {
     }
 }
 
-/// The version, license and intended use that a file of another format states.
+/// The version, licence and intended use that a file of another format states.
 struct ImportedDetails {
     /// The details that Imprint can store.
     private(set) var details = ModelDetails()
@@ -43,7 +43,7 @@ struct ImportedDetails {
 
     /// - Parameters:
     ///   - version: The version as a text; blank if it is unknown.
-    ///   - license: The license; blank if it is unknown.
+    ///   - license: The licence; blank if it is unknown.
     ///   - metadata: The metadata of the file, which may contain the intended use.
     init(version: String?, license: String?, metadata: [String: String]) {
         if let version = stated(version) {

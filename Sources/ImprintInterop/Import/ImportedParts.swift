@@ -18,7 +18,7 @@ struct ImportedParts {
     var quantization = ImportedQuantization()
     /// The metadata of Imprint, if it wrote the file.
     var description: ExportedDescription?
-    /// The version, license and intended use that the file states.
+    /// The version, licence and intended use that the file states.
     var details = ImportedDetails()
 }
 

@@ -57,7 +57,7 @@ struct ONNXModel {
         }
     }
 
-    /// The version, license and intended use that the file states.
+    /// The version, licence and intended use that the file states.
     var details: ImportedDetails {
         ImportedDetails(
             version: version == 0 ? nil : "\(version)", license: metadata[ExportedDetails.onnxLicense],

@@ -1,10 +1,10 @@
-/// The version, the license and the intended use of a model, as its author states them.
+/// The version, the licence and the intended use of a model, as its author states them.
 public struct ModelDetails: Codable, Hashable, Sendable {
     /// The version, from 1 to 2⁵³ − 1; a newer model of the same author has a higher version.
     ///
     /// A `ModelStore` refuses to replace a signed model with an older one. Models that are derived from this model do not inherit it.
     public var version: Int?
-    /// The license, such as an SPDX identifier ("Apache-2.0").
+    /// The licence, such as an SPDX identifier ("Apache-2.0").
     public var license: String?
     /// The use that the model is made for, in a few sentences.
     public var intendedUse: String?
@@ -26,7 +26,7 @@ public struct ModelDetails: Codable, Hashable, Sendable {
         if let version, !Self.versionRange.contains(version) {
             return "the version is \(version), expected 1 to \(Self.versionRange.upperBound)"
         }
-        for (name, text) in [("license", license), ("intended use", intendedUse)] {
+        for (name, text) in [("licence", license), ("intended use", intendedUse)] {
             guard let text else { continue }
             if text.allSatisfy(\.isWhitespace) { return "the \(name) is empty" }
             if text.utf8.count > Self.maximumTextLength {

@@ -42,7 +42,7 @@ public struct ModelFile: Sendable {
     public var categories: Categories?
     /// The rule that rejects images unlike the training photos, or nil if there is none.
     public var novelty: NoveltyRule?
-    /// The version, the license and the intended use; unknown for most models.
+    /// The version, the licence and the intended use; unknown for most models.
     public var details = ModelDetails()
     /// The precision in which `write(to:)` stores the parameters.
     public let precision: Safetensors.Precision

@@ -12,7 +12,7 @@ internal import ImprintNetwork
 /// ```
 ///
 /// It contains what the model file states: labels, preprocessing, the data and the result of training, hyperparameters, the base model, and the
-/// version, license and intended use of `ModelFile.details`. Facts that are unknown are absent. The document has no date and no serial number,
+/// version, licence and intended use of `ModelFile.details`. Facts that are unknown are absent. The document has no date and no serial number,
 /// so equal models give equal documents.
 ///
 /// Source: CycloneDX 1.6 (ECMA-424), `modelCard`.
@@ -135,7 +135,7 @@ private struct LicenseChoice: Encodable {
     var license: License?
     var expression: String?
 
-    /// Creates a choice from an SPDX identifier, an SPDX expression, or another text, which is the name of the license.
+    /// Creates a choice from an SPDX identifier, an SPDX expression, or another text, which is the name of the licence.
     init(_ text: String) {
         if SPDX.identifiers.contains(text) {
             license = License(id: text)
@@ -147,7 +147,7 @@ private struct LicenseChoice: Encodable {
     }
 }
 
-/// The license expressions of SPDX.
+/// The licence expressions of SPDX.
 private enum SPDX {
     /// The common identifiers of the SPDX License List for code, models and data.
     static let identifiers: Set = [
@@ -169,7 +169,7 @@ private enum SPDX {
         return stride(from: 1, to: words.count, by: 2).allSatisfy { index in
             switch words[index] {
             case "AND", "OR": identifiers.contains(words[index + 1])
-            // An exception belongs to one license.
+            // An exception belongs to one licence.
             case "WITH": exceptions.contains(words[index + 1]) && identifiers.contains(words[index - 1])
             default: false
             }
