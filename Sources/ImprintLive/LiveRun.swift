@@ -33,7 +33,8 @@ struct LiveRun {
         case .computingFeatures(let done, let total): phase = "Computing features: \(done) of \(total) photos"
         case .started(let start): take(start)
         case .searching(let done, let total): phase = "Searching for a learning rate: step \(done) of at most \(total)"
-        case .learningRate(let search): search.learningRate.map { notes.append("Found a learning rate of \($0).") }
+        case .learningRate(let search):
+            if let rate = search.learningRate { notes.append("Found a learning rate of \(rate).") }
         case .batch(let batch):
             self.batch = batch
             phase = "Epoch \(batch.epoch) of \(batch.epochs)"

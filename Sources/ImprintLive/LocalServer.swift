@@ -107,23 +107,23 @@ package final class LocalServer: Sendable {
             let (proxy, relay) = Self.origin(of: request, state)
             let url = proxy?.url ?? url
             let hosts = proxy.map { ["\($0.url.host() ?? ""):\($0.url.port ?? 0)"] } ?? hosts
-            let isForUs = hosts.contains(request.headers[.host] ?? "")
-            let refusal = isForUs ? authorize(request, relay?.device) : Self.otherHost(url)
-            if refusal == nil { relay?.admit() }
+            let hasExpectedHost = hosts.contains(request.headers[.host] ?? "")
+            let rejection = hasExpectedHost ? authorize(request, relay?.device) : Self.otherHost(url)
+            if rejection == nil { relay?.admit() }
             // The body is always read to its end, where the next request of the connection begins.
             var (body, count) = (Data(), 0)
             var isWhole = true
             do {
                 for try await part in request.bodySequence {
                     count += part.count
-                    if refusal == nil && count <= bodyLimit { body += part } else { body = Data() }
+                    if rejection == nil && count <= bodyLimit { body += part } else { body = Data() }
                 }
             } catch {
                 isWhole = false
             }
             var response =
-                if let refusal {
-                    refusal
+                if let rejection {
+                    rejection
                 } else if isWhole {
                     try await answer(request, count <= bodyLimit ? body : nil)
                 } else {
@@ -149,9 +149,16 @@ package final class LocalServer: Sendable {
 
     /// Also serves other devices, through encrypted connections to an address of this machine.
     /// - Returns: The address for the devices, and the SHA-256 digest of the certificate.
+    /// - Throws: `ShareError`; `alreadyShared` and `serverStopped` if there is a proxy already, or if `stop()` was called.
     package func share(on address: String) throws(ShareError) -> (url: URL, fingerprint: String) {
-        let proxy = try TLSProxy(on: address, target: UInt16(url.port ?? 80))
-        state.proxy.withLock { $0 = proxy }
+        // The server takes requests through a proxy that it does not know for requests of this machine, so there is at most one.
+        let proxy = try state.proxy.withLock { current throws(ShareError) in
+            if let current { throw .alreadyShared(url: current.url.absoluteString) }
+            guard !state.isStopped.load(ordering: .acquiring) else { throw .serverStopped }
+            let started = try TLSProxy(on: address, target: UInt16(url.port ?? 80))
+            current = started
+            return started
+        }
         return (proxy.url, proxy.fingerprint)
     }
 

@@ -10,6 +10,10 @@ package enum ShareError: DescribedError, Equatable {
     case noLocalAddress
     /// The address is not an address of this machine, or none of the ports is free.
     case unavailableAddress(String, reason: String)
+    /// The page is shared at another address already.
+    case alreadyShared(url: String)
+    /// The server was stopped.
+    case serverStopped
 
     /// The error and its remedy.
     package var description: String {
@@ -24,6 +28,10 @@ package enum ShareError: DescribedError, Equatable {
                 + "192.168.x). Connect it to the local network, or choose one of its addresses."
         case .unavailableAddress(let address, let reason):
             "The page cannot be shared: cannot listen on \(address): \(reason.clause). Choose an IPv4 address of this machine."
+        case .alreadyShared(let url):
+            "The page cannot be shared again: it is already shared at \(url). Use this address."
+        case .serverStopped:
+            "The page cannot be shared: its server was stopped. Start the server again."
         }
     }
 }

@@ -23,14 +23,17 @@ final class TLSRelay: Sendable {
     private static let limits = (
         handshake: Duration.seconds(10), admission: Duration.seconds(30), idle: Duration.seconds(90)
     )
-    private let start = ContinuousClock.now
+    private let start: ContinuousClock.Instant
 
-    init(_ socket: Socket, device: String) { (self.socket, self.device) = (socket, device) }
+    /// - Parameter start: The time of the connection, from which the time limits for the handshake and the admission count.
+    init(_ socket: Socket, device: String, start: ContinuousClock.Instant = .now) {
+        (self.socket, self.device, self.start) = (socket, device, start)
+    }
 
     /// The port from which the server receives the requests of the device; nil while there is no connection to the server.
     var port: UInt16? { state.withLock { $0.server?.port } }
 
-    /// Keeps the connection open after the time limit for strangers.
+    /// Keeps the connection open after the time limit for unauthenticated clients.
     func admit() { state.withLock { $0.isAdmitted = true } }
 
     /// Lets `run` return soon.
@@ -68,11 +71,11 @@ final class TLSRelay: Sendable {
             let connection = imprint_tls_open(server.pointer, socket.file.rawValue)
         else { return }
         defer { imprint_tls_close(connection) }
-        guard shakeHands(connection), let upstream = connect(target) else { return }
+        guard performHandshake(connection), let upstream = connect(target) else { return }
         transfer(connection, upstream)
     }
 
-    private func shakeHands(_ connection: OpaquePointer) -> Bool {
+    private func performHandshake(_ connection: OpaquePointer) -> Bool {
         while true {
             let events: Int32
             switch imprint_tls_accept(connection) {
@@ -111,6 +114,8 @@ extension TLSRelay {
         var (request, response) = (Data(), Data())
         var lastTransfer = ContinuousClock.now
         while true {
+            // Checked before each transfer, because an unauthenticated client could send one byte at a time.
+            guard .now < admissionDeadline else { return }
             var hasTransferred = false
             var (deviceEvents, serverEvents) = (Int32(0), Int32(0))
             /// Returns the number of transferred bytes, after recording the events to wait for; nil at the end of the connection.
@@ -157,40 +162,40 @@ extension TLSRelay {
             }
             if hasTransferred {
                 lastTransfer = .now
-                // A stranger could send one byte at a time.
-                guard lastTransfer < admissionDeadline else { return }
             } else if !wait(deviceEvents, on: server, serverEvents, until: lastTransfer + Self.limits.idle) {
                 return
             }
         }
     }
 
-    /// Ends the requests, and waits until the server has ended the connection.
-    private func drain(_ server: Socket) {
+    /// Ends the requests, and waits until the server has ended the connection, also after the time limit for unauthenticated clients.
+    func drain(_ server: Socket) {
         server.shutDown(Int(SHUT_WR))
         let deadline = ContinuousClock.now + Self.limits.idle
-        while wait(0, on: server, POLLIN, until: deadline) {
+        while wait(0, on: server, POLLIN, until: deadline, needsAdmission: false) {
             do { _ = try server.read(atMost: 1 << 14) } catch SocketError.blocked { continue } catch { return }
         }
     }
 
-    /// The end of the time limit for strangers.
+    /// The end of the time limit for unauthenticated clients.
     private var admissionDeadline: ContinuousClock.Instant {
         state.withLock { $0.isAdmitted } ? .now + Self.limits.idle : start + Self.limits.admission
     }
 
     /// Waits for events of the device or of the server.
+    /// - Parameter needsAdmission: Whether the time limit for unauthenticated clients applies too.
     /// - Returns: `false` if a time limit is over or the connection must end.
     private func wait(
         _ deviceEvents: Int32, on server: Socket? = nil, _ serverEvents: Int32 = 0,
-        until deadline: ContinuousClock.Instant
+        until deadline: ContinuousClock.Instant, needsAdmission: Bool = true
     ) -> Bool {
         // Without events to wait for, the end of a connection must not wake up the thread again and again.
         var descriptors = [(socket, deviceEvents)] + (server.map { [($0, serverEvents)] } ?? [])
         descriptors.removeAll { $0.1 == 0 }
         var polled = descriptors.map { pollfd(fd: $0.0.file.rawValue, events: Int16($0.1), revents: 0) }
         while !state.withLock({ $0.hasEnded }) {
-            let rest = (min(deadline, admissionDeadline) - .now) / .milliseconds(1)
+            let end = needsAdmission ? min(deadline, admissionDeadline) : deadline
+            let rest = (end - .now) / .milliseconds(1)
             guard rest > 0 else { return false }
             if poll(&polled, nfds_t(polled.count), Int32(rest.rounded(.up))) > 0 { return true }
         }

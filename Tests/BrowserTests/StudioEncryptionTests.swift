@@ -113,6 +113,19 @@ struct StudioEncryptionTests {
         }
     }
 
+    @Test("A studio is shared at most once, and not after its end") func repeatedSharing() async throws {
+        try await Device.withSharedStudio { studio, access, _ in
+            let error = #expect(throws: ShareError.self) { _ = try studio.share(on: "127.0.0.1") }
+            let device = try await Device.enter(access.invite())
+            #expect(error == .alreadyShared(url: device.page.absoluteString))
+            #expect(try await device.ask("GET", "model").status == 200)
+        }
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
+            await studio.stop()
+            #expect(throws: ShareError.serverStopped) { _ = try studio.share(on: "127.0.0.1") }
+        }
+    }
+
     @Test("An address of another machine is an error that says what to choose") func foreignAddress() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let error = #expect(throws: ShareError.self) { _ = try studio.share(on: "198.51.100.7") }
