@@ -16,8 +16,8 @@ package final class LiveServer: Sendable {
     package let url: URL
     private let server: LocalServer
     private let run = Mutex(LiveRun())
-    /// The time and version of the last response to each open page, by the identifier that the page chose.
-    let lastResponses = Mutex<[String: (at: ContinuousClock.Instant, version: Int)]>([:])
+    /// The last responses to the open pages.
+    let lastResponses = Mutex(PageResponses())
 
     /// Starts the server.
     /// - Parameter port: The port, 1…65,535; if nil, the default port or the next free one.
@@ -49,14 +49,12 @@ package final class LiveServer: Sendable {
         }
         let deadline = ContinuousClock().now + limit
         while .now < deadline,
-            lastResponses.withLock({
-                $0.values.contains { $0.version < last && $0.at + .seconds(10) + limit > .now }
-            })
+            lastResponses.withLock({ $0.hasOlder(than: last, since: ContinuousClock.now - .seconds(10) - limit) })
         {
             try? await Task.sleep(for: .milliseconds(20))
         }
         // The last responses may still be on their way.
-        if lastResponses.withLock({ !$0.isEmpty }) { try? await Task.sleep(for: .milliseconds(200)) }
+        if lastResponses.withLock({ $0.count > 0 }) { try? await Task.sleep(for: .milliseconds(200)) }
         await server.stop()
     }
 }
@@ -91,6 +89,10 @@ extension LiveServer {
 
     /// Returns the state of the run as soon as it is newer than the state on the page, or after ten seconds.
     private func state(_ request: HTTPRequest) async throws -> HTTPResponse {
+        // Browsers set this header. A page of another site must not keep the server waiting for it.
+        guard ["same-origin", "none", nil].contains(request.headers[HTTPHeader("Sec-Fetch-Site")]) else {
+            return HTTPResponse(statusCode: .forbidden)
+        }
         func value(_ name: String) -> String { request.query.first { $0.name == name }?.value ?? "" }
         let (version, body) = (Int(value("after")) ?? -1, Int(value("body")) ?? -1)
         let deadline = ContinuousClock().now + .seconds(10)
@@ -102,7 +104,7 @@ extension LiveServer {
         let state = State(
             version: run.version, bodyVersion: run.bodyVersion, isFinished: run.isFinished, title: run.title,
             head: run.head, body: run.bodyVersion == body ? nil : run.body)
-        lastResponses.withLock { $0[value("page")] = (.now, state.version) }
+        lastResponses.withLock { $0.record(value("page"), version: state.version) }
         return response(String(decoding: try JSONEncoder().encode(state), as: UTF8.self), "application/json")
     }
 
@@ -142,4 +144,31 @@ extension LiveServer {
         }
         follow();
         """
+}
+
+/// The time and version of the last response to each open page, for a limited number of pages.
+struct PageResponses {
+    /// The maximum number of pages; a response to another page replaces the oldest one.
+    static let pageLimit = 100
+    /// The maximum number of bytes in the identifier of a page, which the page chooses.
+    static let identifierLimit = 32
+
+    private var last: [String: (time: ContinuousClock.Instant, version: Int)] = [:]
+
+    /// The number of pages.
+    var count: Int { last.count }
+
+    /// Records a response, unless the identifier of the page is missing or too long.
+    mutating func record(_ page: String, version: Int) {
+        guard 1...Self.identifierLimit ~= page.utf8.count else { return }
+        last[page] = (.now, version)
+        if count > Self.pageLimit, let oldest = last.min(by: { $0.value.time < $1.value.time })?.key {
+            last[oldest] = nil
+        }
+    }
+
+    /// Returns whether the last response to a page was sent after `start` with a version older than `version`.
+    func hasOlder(than version: Int, since start: ContinuousClock.Instant) -> Bool {
+        last.values.contains { $0.version < version && $0.time > start }
+    }
 }

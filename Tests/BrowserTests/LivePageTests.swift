@@ -116,8 +116,31 @@ import Testing
         #expect(run.isFinished)
     }
 
-    private func status(_ url: URL, host: String? = nil) async throws -> Int {
+    @Test("The server remembers a limited number of pages, and forgets the oldest") func pageLimit() {
+        var responses = PageResponses()
+        for index in 0..<1000 {
+            responses.record("page\(index)", version: index)
+            responses.record(String(repeating: "a", count: PageResponses.identifierLimit + 1 + index), version: index)
+        }
+        #expect(responses.count == PageResponses.pageLimit)
+        let start = ContinuousClock.now - .seconds(3600)
+        #expect(responses.hasOlder(than: 1000, since: start) && !responses.hasOlder(than: 500, since: start))
+    }
+
+    @Test(
+        "The state is not sent to pages of other sites",
+        arguments: [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)])
+    func otherSites(site: String, expected: Int) async throws {
+        let server = try await LiveServer()
+        let state = server.url.appending(path: "state").appending(queryItems: [URLQueryItem(name: "page", value: "a")])
+        #expect(try await status(state, headers: ["Sec-Fetch-Site": site]) == expected)
+        #expect(server.lastResponses.withLock { $0.count } == (expected == 200 ? 1 : 0))
+        await server.finish(waitingAtMost: .zero)
+    }
+
+    private func status(_ url: URL, host: String? = nil, headers: [String: String] = [:]) async throws -> Int {
         var request = URLRequest(url: url)
+        for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
         if let host { request.setValue(host, forHTTPHeaderField: "Host") }
         let (_, response) = try await URLSession.shared.data(for: request)
         return try #require(response as? HTTPURLResponse).statusCode
