@@ -13,7 +13,7 @@ struct Connection {
         response: Duration.seconds(30)
     )
     /// The time to discard the rest of a rejected request.
-    private static let drainLimit = Duration.seconds(2)
+    static let drainLimit = Duration.seconds(2)
 
     /// Handles requests until the client or the server ends the connection, then closes the socket.
     func run() {
@@ -37,7 +37,7 @@ struct Connection {
         do {
             head = try receiveHead(&received)
         } catch let error as HTTPError {
-            return try reject(error, .other, since: start)
+            return try reject(error, .other, since: start, omitsBody: false)
         }
         var route = Metrics.Route.other
         do {
@@ -54,7 +54,7 @@ struct Connection {
                 response, route, since: start, keepsAlive: keepsAlive, omitsBody: head.method == "HEAD")
             return keepsAlive
         } catch let error as HTTPError {
-            return try reject(error, route, since: start)
+            return try reject(error, route, since: start, omitsBody: head.method == "HEAD")
         }
     }
 
@@ -72,16 +72,17 @@ struct Connection {
     }
 
     /// Sends the response to a request that has not been received completely, and ends the connection.
-    private func reject(_ error: HTTPError, _ route: Metrics.Route, since start: ContinuousClock.Instant) throws -> Bool
-    {
-        try send(Response(error), route, since: start, keepsAlive: false)
+    private func reject(
+        _ error: HTTPError, _ route: Metrics.Route, since start: ContinuousClock.Instant, omitsBody: Bool
+    ) throws -> Bool {
+        try send(Response(error), route, since: start, keepsAlive: false, omitsBody: omitsBody)
         socket.drain(until: .now + Self.drainLimit)
         return false
     }
 
     private func send(
         _ response: Response, _ route: Metrics.Route, since start: ContinuousClock.Instant, keepsAlive: Bool,
-        omitsBody: Bool = false
+        omitsBody: Bool
     ) throws(ClientSocket.Failure) {
         // Counted first, so that a client that has the response also finds it in the metrics.
         server.metrics.record(route, response, after: .now - start)

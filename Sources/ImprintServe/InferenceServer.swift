@@ -25,6 +25,8 @@ package final class InferenceServer: Sendable {
     private let acceptingHasEnded = DispatchSemaphore(value: 0)
     /// Limits the JSON texts that are decoded at the same time, because decoding needs many times their size.
     private let jsonDecoders = DispatchSemaphore(value: 2)
+    /// Limits the connections beyond `ServeOptions.maximumConnectionCount` that wait for their clients to receive the response.
+    private let rejections = DispatchSemaphore(value: 16)
 
     /// Starts a server.
     /// - Parameters:
@@ -79,17 +81,28 @@ package final class InferenceServer: Sendable {
 
     private func start(_ socket: ClientSocket) {
         guard case .admitted(let number, let evicts) = connections.add(socket) else {
-            let error = HTTPError.busy("\(options.maximumConnectionCount) connections are in use. Try again later")
-            // A short response fits into the buffer of the socket, so this does not wait.
-            try? socket.write(Response(error).encoded(keepsAlive: false), until: .now)
-            socket.close()
-            return
+            return reject(socket)
         }
         if evicts { metrics.recordEviction() }
         let thread = Thread { [self] in Connection(number: number, socket: socket, server: self).run() }
         // Decoding nested JSON uses the stack.
         thread.stackSize = 2 << 20
         thread.name = "imprint client"
+        thread.start()
+    }
+
+    /// Sends the response to a connection beyond the maximum number, and closes the connection.
+    private func reject(_ socket: ClientSocket) {
+        let error = HTTPError.busy("\(options.maximumConnectionCount) connections are in use. Try again later")
+        // A short response fits into the buffer of the socket, so this does not wait.
+        try? socket.write(Response(error).encoded(keepsAlive: false), until: .now)
+        guard rejections.wait(timeout: .now()) == .success else { return socket.close() }
+        let thread = Thread { [self] in
+            socket.drain(until: .now + Connection.drainLimit)
+            socket.close()
+            rejections.signal()
+        }
+        thread.name = "imprint reject"
         thread.start()
     }
 

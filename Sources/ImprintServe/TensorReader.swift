@@ -148,11 +148,16 @@ struct TensorReader {
         var pictures: [BatchInput] = []
         var rest = bytes
         while !rest.isEmpty {
-            let length = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
-            guard rest.count >= 4, length <= rest.count - 4 else {
+            guard rest.count >= 4 else {
                 throw HTTPError(
                     .badRequest,
-                    "element \(pictures.count) of image has \(max(rest.count - 4, 0)) bytes, expected \(length)")
+                    "the length of element \(pictures.count) of image is truncated: found \(rest.count) bytes, expected 4"
+                )
+            }
+            let length = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+            guard length <= rest.count - 4 else {
+                throw HTTPError(
+                    .badRequest, "element \(pictures.count) of image has \(rest.count - 4) bytes, expected \(length)")
             }
             pictures.append(.image(.data(rest.dropFirst(4).prefix(length))))
             rest = rest.dropFirst(4 + length)

@@ -99,6 +99,27 @@ import Testing
         }
     }
 
+    @Test("A client beyond the limit of connections gets a response, and then the end of the connection") func full()
+        throws
+    {
+        try withServer {
+            $0.maximumConnectionCount = 1
+        } _: { server, port in
+            let busy = try TestClient(port: port)
+            busy.send(
+                "POST /v2/models/light/infer HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nContent-Length: 2\r\n\r\n{")
+            expectSoon { server.connections.count(in: .transfer) == 1 }
+            let client = try TestClient(port: port)
+            let answer = try client.request("GET", "/v2/health/live", ["Host": "x"])
+            #expect(answer.status == 503 && answer.fields["retry-after"] == "1")
+            // A server that closes its socket with unread data resets the connection.
+            #expect(client.isClosedByServer)
+            client.close()
+            busy.send("}")
+            #expect(try busy.answer().status == 400)
+        }
+    }
+
     @Test("Clients that disconnect in the middle of a request leave nothing behind") func disconnection() throws {
         try withServer { server, port in
             for text in [

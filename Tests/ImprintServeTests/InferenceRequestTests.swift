@@ -221,6 +221,19 @@ import Testing
         #expect(throws: HTTPError.self) { try request(json, binary: Data(bytes)) }
     }
 
+    @Test(
+        "The error about a picture states whether its length or its content is truncated",
+        arguments: [
+            ([1, 0], "the length of element 0 of image is truncated: found 2 bytes, expected 4"),
+            ([1, 0, 0, 0, 9, 7], "the length of element 1 of image is truncated: found 1 bytes, expected 4"),
+            ([5, 0, 0, 0, 1], "element 0 of image has 1 bytes, expected 5"),
+        ] as [([UInt8], String)])
+    func truncatedPicture(bytes: [UInt8], message: String) {
+        let json = input("image", "BYTES", "[2]", #""parameters": {"binary_data_size": \#(bytes.count)}"#)
+        let error = #expect(throws: HTTPError.self) { try request(json, binary: Data(bytes)) }
+        #expect(error?.message == message)
+    }
+
     @Test("A length of the JSON beyond the body is an error", arguments: [-1, 1000, Int.max])
     func jsonLengths(length: Int) {
         #expect(throws: HTTPError.self) { try request("{}", jsonByteCount: length) }

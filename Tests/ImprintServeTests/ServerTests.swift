@@ -51,6 +51,15 @@ func withServer<Value>(
         }
     }
 
+    @Test("The response to a HEAD request has no body, also if the request is rejected") func rejectedHead() throws {
+        try withServer { _, port in
+            let client = try TestClient(port: port)
+            let answer = try client.request("HEAD", "/elsewhere", host(port))
+            #expect(answer.status == 404 && answer.fields["content-length"] != "0")
+            #expect(client.isClosedByServer && client.unusedByteCount == 0)
+        }
+    }
+
     @Test("All kinds of inputs give the confidences of the classifier") func inference() throws {
         let classifier = try ImageClassifier(brightnessModel())
         let image = RasterImage(width: 8, height: 8, filledWith: 200)

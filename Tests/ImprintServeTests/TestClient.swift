@@ -74,6 +74,9 @@ final class TestClient {
         return recv(descriptor, &byte, 1, 0) == 0
     }
 
+    /// The number of received bytes after the last response.
+    var unusedByteCount: Int { received.count }
+
     /// Receives the next response.
     func answer(hasBody: Bool = true) throws -> Answer {
         let end = Data("\r\n\r\n".utf8)
