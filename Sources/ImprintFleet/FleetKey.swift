@@ -37,13 +37,20 @@ public struct FleetKey: Sendable {
         guard let text = try PEMFile.text(of: url) else {
             throw FleetError.invalidKey(path: url.path, reason: "it is not a PEM file")
         }
-        if let key = try? P384.Signing.PrivateKey(pemRepresentation: text) {
-            self.init(key)
-        } else if let key = try? P256.Signing.PrivateKey(pemRepresentation: text) {
-            self.init(key)
-        } else {
-            let found = text.split(whereSeparator: \.isNewline).first.map { String($0.prefix(60)) } ?? "an empty file"
-            throw FleetError.invalidKey(path: url.path, reason: "found \(found.debugDescription)")
+        do {
+            let block = try PEMFile.firstBlock(in: text, labels: ["PRIVATE KEY", "EC PRIVATE KEY"])
+            switch EllipticCurve(named: block) {
+            case .p256: self.init(try P256.Signing.PrivateKey(pemRepresentation: block))
+            case .p384: self.init(try P384.Signing.PrivateKey(pemRepresentation: block))
+            case .p521, nil:
+                throw FleetError.invalidKey(path: url.path, reason: "it is damaged or on another elliptic curve")
+            }
+        } catch let error as FleetError {
+            throw error
+        } catch let error as PEMFile.BlockError {
+            throw FleetError.invalidKey(path: url.path, reason: error.reason)
+        } catch {
+            throw FleetError.invalidKey(path: url.path, reason: "it is damaged")
         }
     }
 

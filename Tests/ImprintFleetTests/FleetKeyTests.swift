@@ -69,6 +69,23 @@ import Testing
         arguments: [
             "", "not a key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
             P521.Signing.PrivateKey().pemRepresentation, P384.Signing.PrivateKey().publicKey.pemRepresentation,
+            // On secp256k1, whose keys have the length of those on P-256.
+            """
+            -----BEGIN PRIVATE KEY-----
+            MIGEAgEAMBAGByqGSM49AgEGBSuBBAAKBG0wawIBAQQg4cDNHUMaa7xNX9G3Pg1n
+            9fH2eQZtPxKYeRglN1uNHKyhRANCAATuhiMoEFPwRiuZmQWmGpObWqBbldCLnJtf
+            4Fx0NxRtkIP2Im2oecZz1RLR/6SdjcgD7L0OuGA9b89aIRo3spO/
+            -----END PRIVATE KEY-----
+            """,
+            // On brainpoolP384r1, whose keys have the length of those on P-384.
+            """
+            -----BEGIN PRIVATE KEY-----
+            MIG6AgEAMBQGByqGSM49AgEGCSskAwMCCAEBCwSBnjCBmwIBAQQwEy3KvXZqjPJK
+            dmj6Vzt/thrAgqjWjXDsirjXvZu2z0dHRnkhc9lF8JIET2ROSiShoWQDYgAEGZkZ
+            qiB4RlOgQcppDYwJPsEG9U0gDY4arhFzFFnI/+qKh9Pk9t3qDOlJfubU84N3eegS
+            GTsg6T+E4XaIgeZsnmfYVeRbaOjJ4xEaYPwjgJQVJ65nful73HiWrGIQFWCm
+            -----END PRIVATE KEY-----
+            """,
         ])
     func invalid(content: String) throws {
         try withTemporaryFolder { folder in
