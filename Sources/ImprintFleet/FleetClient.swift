@@ -1,4 +1,3 @@
-internal import Dispatch
 public import Foundation
 public import Imprint
 internal import ImprintCore
@@ -240,7 +239,8 @@ public final class FleetClient: Sendable {
         let squaredLoss = state.withLock(\.squaredLoss)
         do {
             let content = try await content(of: message, onEvent)
-            let answer = try await onOtherThread { [device] in
+            // On another thread, so that heartbeats continue.
+            let answer = try await onDedicatedThread { [device] in
                 try device.answer(message.metadata.type, content, squaredLoss: squaredLoss)
             }
             let reply = OutgoingMessage(metadata(), answer.content)
@@ -360,14 +360,6 @@ public final class FleetClient: Sendable {
         }
     }
 
-    /// Runs long work outside the threads of Swift's concurrency, so that heartbeats continue.
-    private func onOtherThread<Value: Sendable>(
-        _ body: @escaping @Sendable () throws -> Value
-    ) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
-        }
-    }
 }
 
 extension FleetError {

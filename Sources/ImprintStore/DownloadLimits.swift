@@ -3,13 +3,13 @@ internal import Imprint
 
 /// The limits of a download: the maximum size and duration, the minimum speed, and the trusted certificates.
 public struct DownloadLimits: Sendable {
-    /// The maximum size of a model in bytes.
+    /// The maximum size of a model in bytes; at least 1.
     public var byteCount: Int
     /// The interval over which the speed is measured; must be positive.
     public var interval: Duration
-    /// The minimum number of bytes in each `interval` since the request; a slower download fails.
+    /// The minimum number of bytes in each `interval` since the request, at least 0; a slower download fails.
     public var bytesPerInterval: Int
-    /// The maximum duration of a download.
+    /// The maximum duration of a download; must be positive.
     public var time: Duration
     /// A PEM file of the only certificate authorities that the download trusts.
     ///
@@ -29,11 +29,17 @@ public struct DownloadLimits: Sendable {
         self.certificates = certificates
     }
 
-    /// Checks that the interval is positive.
-    /// - Throws: `ImprintError.invalidSetting` if it is not.
+    /// Checks that all limits are in range.
+    /// - Throws: `ImprintError.invalidSetting` for the first one that is not.
     func check() throws(ImprintError) {
-        guard interval > .zero else {
-            throw .invalidSetting(name: "interval", found: "\(interval)", expected: "more than 0 seconds")
+        let settings: [(name: String, found: String, isValid: Bool, expected: String)] = [
+            ("byteCount", "\(byteCount)", byteCount >= 1, "at least 1"),
+            ("interval", "\(interval)", interval > .zero, "more than 0 seconds"),
+            ("bytesPerInterval", "\(bytesPerInterval)", bytesPerInterval >= 0, "at least 0"),
+            ("time", "\(time)", time > .zero, "more than 0 seconds"),
+        ]
+        if let invalid = settings.first(where: { !$0.isValid }) {
+            throw .invalidSetting(name: invalid.name, found: invalid.found, expected: invalid.expected)
         }
     }
 }

@@ -1,4 +1,3 @@
-internal import Dispatch
 public import Foundation
 public import Imprint
 internal import ImprintCore
@@ -222,6 +221,9 @@ extension ModelStore {
             (limits.byteCount, limits.bytesPerInterval) = (maximum, maximum)
             do {
                 return try await Fetch(url, limits).small()
+            } catch StoreError.tooSlow(let url, let byteCount, let interval, _) {
+                throw StoreError.interrupted(
+                    url: url, byteCount: byteCount, reason: "the signature did not arrive within \(interval)")
             } catch StoreError.tooLarge(let url, _, let limit) {
                 throw StoreError.invalidVerification(
                     name: "signature", found: "more than \(limit) bytes in \(url)", expected: expected)
@@ -229,24 +231,19 @@ extension ModelStore {
         }
     }
 
-    /// Verifies, tests and activates the downloaded file, on a thread that may block.
+    /// Verifies, tests and activates the downloaded file, on another thread.
     private func finish(
         _ url: URL, _ verification: Verification, _ signature: FetchedSignature?
     ) async throws -> InstalledModel {
         try Task.checkCancellation()
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result {
-                        do {
-                            let model = try self.verify(url, verification, signature)
-                            return try self.activate(try self.candidate(model), verification.versions)
-                        } catch let error as StoreError where error.requiresNewDownload {
-                            // If removal fails, the next installation detects the damage.
-                            try? Download.forget(in: self.files)
-                            throw error
-                        }
-                    })
+        return try await onDedicatedThread { [self] in
+            do {
+                let model = try verify(url, verification, signature)
+                return try activate(try candidate(model), verification.versions)
+            } catch let error as StoreError where error.requiresNewDownload {
+                // If removal fails, the next installation detects the damage.
+                try? Download.forget(in: files)
+                throw error
             }
         }
     }

@@ -11,7 +11,7 @@ public enum StoreError: DescribedError, Equatable {
     case unsupportedURL(String)
     /// A server redirects to a target that the store refuses to follow.
     case redirectRejected(url: String, target: String, reason: String)
-    /// A server answers with a status other than 200.
+    /// A server answers with an unexpected status; expected are 200 and, for a download that is resumed, 206 and 416.
     case unexpectedStatus(url: String, status: Int)
     /// The response of a server violates HTTP.
     case invalidResponse(url: String, reason: String)
@@ -50,7 +50,8 @@ public enum StoreError: DescribedError, Equatable {
     public var description: String {
         switch self {
         case .invalidVerification(let name, let found, let expected):
-            "The \(name) for the verification of the model is invalid: found \(found), expected \(expected)."
+            "The \(name) for the verification of the model is invalid: found \(found), expected \(expected). "
+                + "Get it again from the publisher of the model."
         case .unsupportedURL(let url):
             "\(url): the URL is not supported. Expected a file, http or https URL. Download the model, then install the file."
         case .redirectRejected(let url, let target, let reason):

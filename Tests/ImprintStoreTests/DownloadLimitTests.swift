@@ -27,6 +27,48 @@ extension DownloadTests {
         }
     }
 
+    @Test(
+        "Sizes and times out of range are errors",
+        arguments: [
+            (DownloadLimits(byteCount: 0), "byteCount"), (DownloadLimits(byteCount: -1), "byteCount"),
+            (DownloadLimits(bytesPerInterval: -1), "bytesPerInterval"), (DownloadLimits(time: .zero), "time"),
+            (DownloadLimits(time: .seconds(-1)), "time"),
+        ])
+    func ranges(limits: DownloadLimits, name: String) async throws {
+        try await withStore { _, _ in
+        } _: { store, server, _ in
+            let error = await #expect(throws: ImprintError.self) {
+                try await store.install(from: server.url, verification: model.verification, limits: limits)
+            }
+            guard case .invalidSetting(name, _, _)? = error else {
+                Issue.record("\(error.map { "\($0)" } ?? "")")
+                return
+            }
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test("A signature that does not arrive within the interval is an error without advice about the speed")
+    func slowSignature() async throws {
+        var limits = DownloadLimits()
+        limits.interval = .milliseconds(300)
+        try await withStore { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n")
+            connection.send(Data(count: 10))
+            connection.waitForEnd()
+        } _: { store, server, _ in
+            let verification = try Verification(publicKey: Data(count: 32), signature: .file(server.url))
+            let error = await #expect(throws: StoreError.self) {
+                try await store.install(from: server.url, verification: verification, limits: limits)
+            }
+            guard case .interrupted(_, _, let reason)? = error else {
+                Issue.record("\(error.map { "\($0)" } ?? "")")
+                return
+            }
+            #expect(reason == "the signature did not arrive within \(limits.interval)")
+        }
+    }
+
     @Test("Bodies beyond the limit are errors, announced or not", arguments: [true, false])
     func tooLarge(announced: Bool) async throws {
         try await expect(limits: small) {
