@@ -292,6 +292,7 @@ let package = Package(
                 "Imprint", "ImprintModel", "ImprintNetwork", "ImprintImages", "ImprintSynthesis", "ImprintCore",
                 "ImprintTraining", "ImprintLive", "ImprintBaseModels",
                 "ImprintStudio", "TestSupport", "imprint-cli",
+                .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "FlyingSocks", package: "FlyingFox"),
             ],
             exclude: ["Fixtures"], swiftSettings: settings),

@@ -25,7 +25,6 @@ struct BaseComparison: Encodable, Sendable {
 
     /// Both accuracies as a sentence.
     var sentence: String {
-        func percent(_ accuracy: Double) -> String { String(format: "%.1f %%", 100 * accuracy) }
         guard prefersBuiltInBase else {
             return
                 "Accuracy on examples that were left out of training: \(percent(before)) before, \(percent(after)) now."

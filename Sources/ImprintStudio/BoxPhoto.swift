@@ -67,13 +67,11 @@ extension BoxPhoto {
     /// Checks the label of an object.
     /// - Parameter isKnown: Whether the photo has the label already.
     static func check(label: String, isKnown: Bool = false) throws {
-        guard !label.isEmpty, label == label.trimmingCharacters(in: .whitespacesAndNewlines), label.count <= 100 else {
-            throw RequestError("A label has 1 to 100 characters, without leading or trailing spaces.")
-        }
+        try UserText.checkLength(label, "A label", fix: "Choose another label.")
         guard label != ImageFolder.noLogoLabel else {
             throw RequestError(
                 "The label \(label.debugDescription) is for photos that show no object. Choose another label.")
         }
-        if !isKnown { try LabelText.check(label, "A label") }
+        if !isKnown { try UserText.checkCharacters(label, "A label", fix: "Choose another label.") }
     }
 }

@@ -66,17 +66,7 @@ struct Examples: Sendable {
 
     /// Checks the name of a new class, which must be a valid folder name, like the labels of other training data.
     static func check(name: String) throws {
-        guard !name.isEmpty, name == name.trimmingCharacters(in: .whitespacesAndNewlines), name.count <= 100 else {
-            throw RequestError("A class needs a name of 1 to 100 characters, without leading or trailing spaces.")
-        }
-        guard !name.contains("/"), !name.contains("\0"), !name.hasPrefix(".") else {
-            throw RequestError("The name of a class must not contain \"/\" or begin with \".\". Choose another name.")
-        }
-        try LabelText.check(name, "The name of a class")
-        guard name.utf8.count <= 255 else {
-            throw RequestError(
-                "The name of a class may have at most 255 bytes, but this one has \(name.utf8.count). Shorten it.")
-        }
+        try UserText.checkFolderName(name, "The name of a class", fix: "Choose another name.")
     }
 
     /// Adds an example to a class.

@@ -86,11 +86,20 @@ extension ExampleTrainer {
 }
 
 extension Studio {
+    /// The learned model.
+    /// - Throws: `RequestError` before training.
+    var requiredLearned: LearnedModel {
+        get throws {
+            guard let learned = trainer.learned else {
+                throw RequestError("There is no learned model yet. Train one first.", .notFound)
+            }
+            return learned
+        }
+    }
+
     /// Returns the file of the learned model as a download.
     func learnedModel() async throws -> HTTPResponse {
-        guard let learned = trainer.learned else {
-            throw RequestError("There is no learned model yet.", .notFound)
-        }
+        let learned = try requiredLearned
         return HTTPResponse(
             statusCode: .ok,
             headers: [

@@ -93,8 +93,9 @@ struct PhotosResponse: Encodable {
     private static func disagreements(_ found: [PhotoAudit.Disagreement], _ photos: [Int: Photo]) -> [Group] {
         let open = found.compactMap { item -> Finding? in
             guard let photo = photos[item.id], photo.label == item.label else { return nil }
-            let percent = String(format: "%.1f %%", 100 * item.confidence)
-            return Finding(photos: [photo], reason: "The model predicts “\(item.predicted)” with \(percent).")
+            return Finding(
+                photos: [photo],
+                reason: "The model predicts “\(item.predicted)” with \(percent(Double(item.confidence))).")
         }
         guard !open.isEmpty else { return [] }
         return [

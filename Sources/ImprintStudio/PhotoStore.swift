@@ -59,7 +59,7 @@ final class PhotoStore: Sendable {
     /// Adds a photo that the caller has checked to be readable.
     /// - Parameter name: The path of the file below the folder of its label.
     func add(_ bytes: Data, label: String, name: String) throws -> Int {
-        try Self.check(label: label)
+        try UserText.checkFolderName(label, "A label", fix: "Rename the folder.")
         try Self.check(name: name)
         return try state.withLock { state in
             guard !state.hasEnded else {
@@ -106,21 +106,6 @@ final class PhotoStore: Sendable {
         return (folder.appending(path: vacant, directoryHint: .notDirectory), vacant)
     }
 
-    /// Checks a label, which must be a valid folder name.
-    private static func check(label: String) throws {
-        guard !label.isEmpty, label == label.trimmingCharacters(in: .whitespacesAndNewlines), label.count <= 100,
-            label.utf8.count <= 255
-        else {
-            throw RequestError(
-                "A label has 1 to 100 characters and at most 255 bytes, without leading or trailing spaces. Rename the folder."
-            )
-        }
-        guard !label.contains("/"), !label.contains("\0"), !label.hasPrefix(".") else {
-            throw RequestError("A label must not contain \"/\" or begin with \".\". Rename the folder.")
-        }
-        try LabelText.check(label, "A label")
-    }
-
     /// Checks the path of a file below the folder of its label.
     private static func check(name: String) throws {
         let parts = name.split(separator: "/", omittingEmptySubsequences: false)
@@ -131,7 +116,7 @@ final class PhotoStore: Sendable {
                 "The name of the file is empty, hidden or too long: each part of its path may have 200 bytes. Rename the file."
             )
         }
-        try LabelText.check(name, "The name of a file")
+        try UserText.checkCharacters(name, "The name of a file", fix: "Rename the file.")
     }
 
     /// Returns the photo with a number.

@@ -75,7 +75,6 @@ extension ExampleTrainer {
         guard let evaluation, !evaluation.results.isEmpty else {
             return "There are too few photos for a validation set, so the accuracy on new photos is unknown."
         }
-        func percent(_ accuracy: Double) -> String { String(format: "%.1f %%", 100 * accuracy) }
         let interval = evaluation.accuracyInterval
         return "Accuracy on \(evaluation.results.count) validation photos: \(percent(evaluation.accuracy)) "
             + "(95 % confidence interval: \(percent(interval.lowerBound)) to \(percent(interval.upperBound)))."
@@ -123,10 +122,7 @@ extension Studio {
         guard let name = ["onnx": "model.onnx", "coreml": "model.mlmodel"][format] else {
             throw RequestError("The request does not name an export format. Add ?format=onnx or ?format=coreml.")
         }
-        guard let learned = trainer.learned else {
-            throw RequestError("There is no learned model yet. Train one first.", .notFound)
-        }
-        guard let model = learned.model else {
+        guard let model = try requiredLearned.model else {
             throw RequestError("A personalization cannot be exported. Train a new model first.", .conflict)
         }
         let exported = try await withPrivateTemporaryFolder(in: trainer.temporaryFolder) { folder in

@@ -1,5 +1,8 @@
 internal import FlyingFox
 internal import Foundation
+internal import Imprint
+internal import ImprintImages
+internal import ImprintTraining
 
 extension HTTPResponse {
     /// Returns a response with a value as JSON.
@@ -55,6 +58,19 @@ extension HTTPResponse {
     }
 }
 
+extension HTTPResponse {
+    /// Returns the response to a request that failed with an error.
+    static func failure(_ error: any Error) -> HTTPResponse {
+        switch error {
+        case let error as RequestError: failure(error.status, error.message)
+        case is ImageError, is ImprintError, is BoxAnnotationsError: failure(.unprocessableContent, "\(error)")
+        // Foundation copies, moves and removes files.
+        case let error as CocoaError: failure(.internalServerError, error.localizedDescription)
+        default: failure(.internalServerError, "\(error)")
+        }
+    }
+}
+
 /// The error of an invalid request.
 struct RequestError: Error {
     let status: HTTPStatusCode
@@ -66,23 +82,47 @@ struct RequestError: Error {
     }
 }
 
-/// The characters of a label that a user types.
-enum LabelText {
-    /// Checks that a label does not contain invisible characters that change the text around it.
+/// The labels and names that a user chooses.
+///
+/// In the messages, the subject is the first noun, and the fix the last sentence.
+enum UserText {
+    /// Checks a text that must be a valid folder name, like the labels of training data.
+    static func checkFolderName(_ text: String, _ subject: String, fix: String) throws {
+        try checkLength(text, subject, fix: fix)
+        guard !text.contains("/"), !text.contains("\0"), !text.hasPrefix(".") else {
+            throw RequestError("\(subject) must not contain \"/\" or begin with \".\". \(fix)")
+        }
+        try checkCharacters(text, subject, fix: fix)
+        guard text.utf8.count <= 255 else {
+            throw RequestError("\(subject) may have at most 255 bytes, but this one has \(text.utf8.count). \(fix)")
+        }
+    }
+
+    /// Checks that a text has 1 to 100 characters, without spaces around them.
+    static func checkLength(_ text: String, _ subject: String, fix: String) throws {
+        guard !text.isEmpty, text == text.trimmingCharacters(in: .whitespacesAndNewlines), text.count <= 100 else {
+            throw RequestError("\(subject) has 1 to 100 characters, without leading or trailing spaces. \(fix)")
+        }
+    }
+
+    /// Checks that a text does not contain invisible characters that change the text around it.
     ///
     /// These are line breaks, control characters, and controls of the writing direction, which can make one label look like another.
-    static func check(_ label: String, _ subject: String) throws {
-        let hasControls = label.unicodeScalars.contains {
+    static func checkCharacters(_ text: String, _ subject: String, fix: String) throws {
+        let hasControls = text.unicodeScalars.contains {
             [.control, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
                 || $0.properties.isBidiControl
         }
         guard !hasControls else {
             throw RequestError(
-                "\(subject) must not contain line breaks, control characters or controls of the writing direction. "
-                    + "Choose another one.")
+                "\(subject) must not contain line breaks, control characters or controls of the writing direction. \(fix)"
+            )
         }
     }
 }
+
+/// Returns a fraction as a percentage with one digit after the decimal point.
+func percent(_ fraction: Double) -> String { String(format: "%.1f %%", 100 * fraction) }
 
 extension HTTPRequest {
     /// Returns the value of a query parameter; nil if it is missing.

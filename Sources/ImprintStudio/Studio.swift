@@ -13,7 +13,8 @@ internal import Synchronization
 /// A web page on this machine that classifies camera images with a model, and trains or personalizes the model.
 ///
 /// The studio listens only on 127.0.0.1, unless `share(on:)` also lets other devices in. Only browsers that open `url` with its
-/// token have access. It runs until `stop()` or until the object is released. The studio keeps camera images and examples in memory; see docs/how-to/studio.md.
+/// token have access. It runs until `stop()` or until the object is released. The studio keeps camera images and examples in memory; see
+/// docs/how-to/studio.md.
 package final class Studio: Sendable {
     /// The default port; if it is in use, the studio takes the next free one.
     package static let defaultPort = 8094
@@ -96,19 +97,11 @@ package final class Studio: Sendable {
                 throw RequestError("The studio was restarted. Reload the page.", .conflict)
             }
             return try await response(to: request, body)
-        } catch let error as RequestError {
-            return .failure(error.status, error.message)
-        } catch let error as ImageError {
-            return .failure(.unprocessableContent, "\(error)")
-        } catch let error as ImprintError {
-            return .failure(.unprocessableContent, "\(error)")
-        } catch let error as BoxAnnotationsError {
-            return .failure(.unprocessableContent, "\(error)")
-        } catch let error as FileError {
-            return .failure(.internalServerError, "\(error)")
-        } catch let error as CocoaError {
-            // Foundation copies, moves and removes files.
-            return .failure(.internalServerError, error.localizedDescription)
+        } catch let error as CancellationError {
+            // The server responds to a request that takes too long.
+            throw error
+        } catch {
+            return .failure(error)
         }
     }
 
@@ -189,7 +182,9 @@ package final class Studio: Sendable {
         case (.GET, let path):
             if let file = Page.file(path) { return file }
             fallthrough
-        default: throw RequestError("There is nothing at \(request.path).", .notFound)
+        default:
+            throw RequestError(
+                "There is nothing at \(request.path). Open the page of the studio, which has the path /.", .notFound)
         }
     }
 }
