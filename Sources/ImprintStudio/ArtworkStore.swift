@@ -23,6 +23,10 @@ final class ArtworkStore: Sendable {
     }
 
     private let state = Mutex((items: [Item](), added: 0))
+    private let temporaryFolder: URL
+
+    /// - Parameter temporaryFolder: The folder that contains the temporary files.
+    init(temporaryFolder: URL) { self.temporaryFolder = temporaryFolder }
 
     var items: [Item] { state.withLock { $0.items } }
 
@@ -33,7 +37,7 @@ final class ArtworkStore: Sendable {
     @concurrent
     func add(_ bytes: Data, label: String, name: String) async throws {
         try BoxPhoto.check(label: label)
-        let item = try await withPrivateTemporaryFolder { folder in
+        let item = try await withPrivateTemporaryFolder(in: temporaryFolder) { folder in
             let file = folder.appending(path: "artwork")
             try bytes.write(to: file)
             // The messages name the file of the user.

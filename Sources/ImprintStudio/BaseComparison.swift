@@ -45,15 +45,17 @@ extension BaseComparison {
     ///   - examples: The examples, without copies.
     ///   - base: The pretrained base model.
     ///   - name: The name of the pretrained base model.
+    ///   - temporaryFolder: The folder that contains the temporary files.
     ///   - note: Receives the current activity.
     /// - Throws: `CancellationError` if the task is cancelled; the errors of `CrossValidationRun`.
     init(
-        _ examples: Examples, _ base: ModelFile, name: String, threads: Int, note: @Sendable (String) -> Void
+        _ examples: Examples, _ base: ModelFile, name: String, threads: Int, temporaryFolder: URL,
+        note: @Sendable (String) -> Void
     ) async throws {
         let trainingCount = examples.count * (Self.folds - 1) / Self.folds
         func accuracy(_ start: ClassifierConfiguration.Start, _ description: String) async throws -> Double {
             let configuration = ClassifierConfiguration(start, exampleCount: trainingCount, threads: threads)
-            return try await withPrivateTemporaryFolder { folder in
+            return try await withPrivateTemporaryFolder(in: temporaryFolder) { folder in
                 var options = CrossValidation.Options()
                 options.folds = Self.folds
                 options.groups = examples.pathsOfBlocks(count: Self.folds)

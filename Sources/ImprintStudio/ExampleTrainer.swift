@@ -279,7 +279,8 @@ final class ExampleTrainer: Sendable {
                 throw BaseModelError.notInstalled(name: offer.name, folder: installer.bases.folder.path)
             }
             return try await BaseComparison(
-                examples.withoutCopies, try base.model(), name: BaseModelOffer.title(of: base.name), threads: threads
+                examples.withoutCopies, try base.model(), name: BaseModelOffer.title(of: base.name), threads: threads,
+                temporaryFolder: temporaryFolder
             ) { note in self.update { $0.note(note) } }
         }
         guard let comparison else { return }

@@ -117,9 +117,9 @@ extension PhotoStore {
     }
 
     /// Changes the state of an audit, unless its photos were deleted.
-    private func update(_ folder: URL?, _ change: (inout State) -> Void) {
+    private func update(_ folder: PrivateFolder?, _ change: (inout State) -> Void) {
         state.withLock { state in
-            guard state.folder == folder else { return }
+            guard state.folder === folder else { return }
             change(&state)
             state.auditStatus.version += 1
         }

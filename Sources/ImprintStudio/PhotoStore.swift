@@ -35,7 +35,7 @@ final class PhotoStore: Sendable {
 
     struct State {
         /// The private folder; nil without photos.
-        var folder: URL?
+        var folder: PrivateFolder?
         var photos: [LabelledPhoto] = []
         /// The latest changes, oldest first.
         var changes: [Change] = []
@@ -53,6 +53,11 @@ final class PhotoStore: Sendable {
         /// Whether the studio is ending, so that it adds no photos.
         var hasEnded = false
     }
+
+    private let temporaryFolder: URL
+
+    /// - Parameter temporaryFolder: The folder that contains the private folder of the photos.
+    init(temporaryFolder: URL) { self.temporaryFolder = temporaryFolder }
 
     deinit { close() }
 
@@ -80,30 +85,45 @@ final class PhotoStore: Sendable {
                     throw RequestError("The photo is already added with the label \"\(label)\".", .conflict)
                 }
             }
-            let folder = try state.folder ?? makePrivateTemporaryFolder()
+            let folder = try state.folder ?? PrivateFolder(in: temporaryFolder)
             state.folder = folder
-            let (url, name) = Self.vacant(name, in: folder.appending(path: label, directoryHint: .isDirectory))
-            try FileManager.default.createDirectory(
-                at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try bytes.write(to: url)
-            state.added += 1
+            let (id, name) = (
+                state.added + 1, Self.vacant(name, Set(state.photos.filter { $0.label == label }.map(\.name)))
+            )
+            let url = try Self.write(bytes, "\(label)/\(name)", to: folder.url.appending(path: "\(id)"))
+            state.added = id
             state.byteCount += bytes.count
-            state.photos.append(LabelledPhoto(id: state.added, url: url, name: name, label: label))
+            state.photos.append(LabelledPhoto(id: id, url: url, name: name, label: label))
             state.version += 1
-            return state.added
+            return id
         }
     }
 
-    /// Returns a file that does not exist yet, with a number in its name if another photo has the name, and its path in the folder.
-    private static func vacant(_ name: String, in folder: URL) -> (url: URL, name: String) {
+    /// Returns the name of a file, with a number if another photo of its label has the name.
+    private static func vacant(_ name: String, _ used: Set<String>) -> String {
         let file = URL(filePath: name)
         let suffix = file.pathExtension.isEmpty ? "" : ".\(file.pathExtension)"
         var (vacant, number) = (name, 1)
-        while FileStatus(folder.appending(path: vacant)) != nil {
+        while used.contains(vacant) {
             number += 1
             vacant = "\(name.dropLast(suffix.count)) (\(number))\(suffix)"
         }
-        return (folder.appending(path: vacant, directoryHint: .notDirectory), vacant)
+        return vacant
+    }
+
+    /// Writes a photo into a new folder of its own, because a deleted photo of the same name keeps its file.
+    private static func write(_ bytes: Data, _ path: String, to folder: URL) throws -> URL {
+        let url = folder.appending(path: path, directoryHint: .notDirectory)
+        do {
+            try FileManager.default.createDirectory(
+                at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try bytes.write(to: url)
+        } catch {
+            // A full disk leaves a part of the file.
+            try? FileManager.default.removeItem(at: folder)
+            throw error
+        }
+        return url
     }
 
     /// Checks the path of a file below the folder of its label.
@@ -184,7 +204,7 @@ final class PhotoStore: Sendable {
     /// Deletes all photos and their folder, which cannot be undone.
     func removeAll() throws {
         try state.withLock { state in
-            if let folder = state.folder { try FileManager.default.removeItem(at: folder) }
+            try state.folder?.remove()
             let (version, added, auditVersion) = (state.version, state.added, state.auditStatus.version)
             state = State()
             (state.version, state.added, state.auditStatus.version) = (version + 1, added, auditVersion + 1)
@@ -195,7 +215,7 @@ final class PhotoStore: Sendable {
     func close() {
         state.withLock { state in
             state.hasEnded = true
-            if let folder = state.folder { try? FileManager.default.removeItem(at: folder) }
+            try? state.folder?.remove()
             (state.folder, state.photos, state.changes) = (nil, [], [])
         }
     }
@@ -215,7 +235,7 @@ extension PhotoStore.State {
 
 /// The photos of the panel Photos as training and the audit use them.
 ///
-/// Until a label changes, the digest and the order are the same as for a folder with the same files (`ImageFolder`).
+/// Until a label changes or a deletion is undone, the digest and the order are the same as for a folder with the same files (`ImageFolder`).
 struct PhotoSource: TrainingSource {
     let name = "the photos"
     let labels: [String]
@@ -228,7 +248,7 @@ struct PhotoSource: TrainingSource {
     init(_ photos: [LabelledPhoto]) {
         labels = Set(photos.map(\.label)).sorted(by: precedes)
         let indices = Dictionary(uniqueKeysWithValues: labels.enumerated().map { ($1, $0) })
-        // Two photos have the same path if a label was changed.
+        // Two photos have the same path if a label was changed or a deletion was undone.
         var used: Set<String> = []
         let located = photos.map { photo in
             let path = "\(photo.label)/\(photo.name)"

@@ -1,38 +1,71 @@
 internal import Foundation
+internal import ImprintCore
 
-/// The prefix of the folder names, followed by the process id.
-private let prefix = "imprint-studio-"
+/// A temporary folder that no other user can read.
+///
+/// A lock shows other studios that the folder is in use. The lock works even if the studios run in containers that share the temporary
+/// files, but not the numbers of processes.
+final class PrivateFolder: Sendable {
+    /// The start of the folder names, followed by the process id.
+    private static let prefix = "imprint-studio-"
+    /// The name of the locked file.
+    private static let lockName = "lock"
 
-/// Creates a temporary folder that no other user can read.
-/// - Parameter parent: The folder that contains it.
-func makePrivateTemporaryFolder(in parent: URL = FileManager.default.temporaryDirectory) throws -> URL {
-    let folder = parent.appending(
-        path: "\(prefix)\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(
-        at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    return folder
+    /// The folder for the files.
+    let url: URL
+    /// The folder of the lock and of the files.
+    private let root: URL
+    /// The lock; nil on a file system without locks.
+    private let lock: FileLock?
+
+    /// Creates a folder, which exists until `remove()`.
+    /// - Parameter parent: The folder that contains it.
+    init(in parent: URL) throws {
+        let manager = FileManager.default
+        let identifier = "\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)"
+        root = parent.appending(path: "\(Self.prefix)\(identifier)", directoryHint: .isDirectory)
+        url = root.appending(path: "files", directoryHint: .isDirectory)
+        // Another studio that starts now must not find the folder before it is locked.
+        let new = parent.appending(path: "imprint-new-\(identifier)", directoryHint: .isDirectory)
+        try manager.createDirectory(
+            at: new, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        do {
+            let file = new.appending(path: Self.lockName, directoryHint: .notDirectory)
+            try Data().write(to: file)
+            lock = try? FileLock(file: file)
+            try manager.createDirectory(
+                at: new.appending(path: url.lastPathComponent, directoryHint: .isDirectory),
+                withIntermediateDirectories: false)
+            try manager.moveItem(at: new, to: root)
+        } catch {
+            try? manager.removeItem(at: new)
+            throw error
+        }
+    }
+
+    /// Deletes the folder.
+    func remove() throws { try FileManager.default.removeItem(at: root) }
+
+    /// Deletes the folders of studios that were killed.
+    /// - Parameter parent: The folder that contains them.
+    static func removeStale(in parent: URL) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: parent.path)) ?? []
+        where name.hasPrefix(prefix) {
+            let root = parent.appending(path: name, directoryHint: .isDirectory)
+            // A folder of another user, and one on a file system without locks, cannot be locked and stays.
+            guard let lock = try? FileLock(file: root.appending(path: lockName, directoryHint: .notDirectory)) else {
+                continue
+            }
+            defer { withExtendedLifetime(lock) {} }
+            try? FileManager.default.removeItem(at: root)
+        }
+    }
 }
 
 /// Runs `body` with a temporary folder that no other user can read, and removes it afterwards.
 /// - Parameter parent: The folder that contains it.
-func withPrivateTemporaryFolder<Value>(
-    in parent: URL = FileManager.default.temporaryDirectory, _ body: (URL) async throws -> Value
-) async throws -> Value {
-    let folder = try makePrivateTemporaryFolder(in: parent)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    return try await body(folder)
-}
-
-/// Removes the temporary folders of studios that were killed.
-func removeStaleFolders() {
-    let temporary = FileManager.default.temporaryDirectory
-    for name in (try? FileManager.default.contentsOfDirectory(atPath: temporary.path)) ?? []
-    where name.hasPrefix(prefix) {
-        guard let process = name.dropFirst(prefix.count).split(separator: "-").first.flatMap({ Int32($0) }),
-            process > 0,
-            kill(process, 0) != 0, errno == ESRCH
-        else { continue }
-        // The folders of other users cannot and need not be removed.
-        try? FileManager.default.removeItem(at: temporary.appending(path: name))
-    }
+func withPrivateTemporaryFolder<Value>(in parent: URL, _ body: (URL) async throws -> Value) async throws -> Value {
+    let folder = try PrivateFolder(in: parent)
+    defer { try? folder.remove() }
+    return try await body(folder.url)
 }

@@ -29,9 +29,9 @@ package final class Studio: Sendable {
     /// The photos with boxes.
     let boxes: BoxStore
     /// The artwork of logos.
-    let artwork = ArtworkStore()
+    let artwork: ArtworkStore
     /// The photos of the panel Photos.
-    let photos = PhotoStore()
+    let photos: PhotoStore
     /// The configuration of new detectors.
     let detectorConfiguration: DetectorConfiguration
     /// The configuration of classifiers that the panel Photos trains.
@@ -60,11 +60,13 @@ package final class Studio: Sendable {
         detectorConfiguration: DetectorConfiguration = DetectorConfiguration(),
         photoConfiguration: ClassifierConfiguration = ClassifierConfiguration()
     ) async throws {
-        removeStaleFolders()
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         access = Access(port: server.url.port ?? 80)
         let threads = threads ?? Processors.coreCount
         trainer = ExampleTrainer(classifier, threads: threads, installer: installer)
+        PrivateFolder.removeStale(in: trainer.temporaryFolder)
+        artwork = ArtworkStore(temporaryFolder: trainer.temporaryFolder)
+        photos = PhotoStore(temporaryFolder: trainer.temporaryFolder)
         self.boxes = BoxStore(
             folder: boxes ?? installer.bases.folder.deletingLastPathComponent().appending(path: "studio"),
             threads: threads)

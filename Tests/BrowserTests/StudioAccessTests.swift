@@ -228,21 +228,12 @@ import Testing
     }
 
     @Test("A new studio removes the temporary folders of a killed one") func leftoverFolders() async throws {
-        let process = Process()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", "exit 0"]
-        try withoutBlockedSignals { try process.run() }
-        process.waitUntilExit()
-        // Process 1 always runs.
-        let folders = [process.processIdentifier, 1].map {
-            FileManager.default.temporaryDirectory.appending(path: "imprint-studio-\($0)-test")
-        }
-        defer { for folder in folders { try? FileManager.default.removeItem(at: folder) } }
-        for folder in folders {
-            try FileManager.default.createDirectory(
-                at: folder.appending(path: "examples"), withIntermediateDirectories: true)
-        }
+        let folder = FileManager.default.temporaryDirectory.appending(path: "imprint-studio-1-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(
+            at: folder.appending(path: "files/examples"), withIntermediateDirectories: true)
+        try Data().write(to: folder.appending(path: "lock"))
         try await StudioSamples.withStudio(hasModel: false) { _, _ in }
-        #expect(folders.map { FileManager.default.fileExists(atPath: $0.path) } == [false, true])
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 }

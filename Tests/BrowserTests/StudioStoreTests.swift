@@ -1,12 +1,56 @@
 import FlyingFox
 import Foundation
 import ImprintImages
+import TestSupport
 import Testing
 
 @testable import ImprintStudio
 
 /// The stored photos and the responses of the studio, without a server.
 @Suite("Stores of the studio") struct StudioStoreTests {
+    @Test("A photo that replaces a deleted one has its name, and the deletion can be undone") func names() throws {
+        try withTemporaryFolder { folder in
+            let store = PhotoStore(temporaryFolder: folder)
+            defer { store.close() }
+            let first = try store.add(Data("first".utf8), label: "cat", name: "2026/1.jpg")
+            try store.remove([first])
+            let second = try store.add(Data("second".utf8), label: "cat", name: "2026/1.jpg")
+            let third = try store.add(Data("third".utf8), label: "cat", name: "2026/1.jpg")
+            #expect(try store.photo(second).name == "2026/1.jpg" && store.photo(third).name == "2026/1 (2).jpg")
+            try store.undo()
+            for (id, text) in [(first, "first"), (second, "second"), (third, "third")] {
+                let photo = try store.photo(id)
+                #expect(try Data(contentsOf: photo.url) == Data(text.utf8))
+                #expect(photo.url.path.hasPrefix(folder.path))
+            }
+            let source = store.trainingData.source
+            #expect(Set(source.items.map { source.path(of: $0) }).count == 3)
+        }
+    }
+
+    @Test("A studio removes only private folders that no other studio uses") func staleFolders() throws {
+        try withTemporaryFolder { parent in
+            let used = try PrivateFolder(in: parent)
+            // Process 1 always runs, but is no studio.
+            let left = parent.appending(path: "imprint-studio-1-left")
+            try FileManager.default.createDirectory(
+                at: left.appending(path: "files"), withIntermediateDirectories: true)
+            try Data().write(to: left.appending(path: "lock"))
+            let unlockable = parent.appending(path: "imprint-studio-2-other")
+            try FileManager.default.createDirectory(at: unlockable, withIntermediateDirectories: true)
+            PrivateFolder.removeStale(in: parent)
+            #expect(
+                [used.url, left, unlockable].map { FileManager.default.fileExists(atPath: $0.path) } == [
+                    true, false, true,
+                ])
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: used.url.deletingLastPathComponent().path)
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+            try used.remove()
+            #expect(try FileManager.default.contentsOfDirectory(atPath: parent.path) == ["imprint-studio-2-other"])
+        }
+    }
+
     private struct UnexpectedError: Error, CustomStringConvertible {
         var description: String { "the model has no labels. Train it again." }
     }
