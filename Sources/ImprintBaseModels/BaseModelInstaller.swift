@@ -59,7 +59,7 @@ public enum BaseInstallationEvent: Hashable, Sendable {
 
 extension BaseModelInstaller {
     /// Returns the catalog entry whose licence the user must accept before installing a base model of the catalog.
-    /// - Returns: The entry; nil if the user accepted its licence for the installed base model.
+    /// - Returns: The entry; nil if the catalog has no such name, or if the user accepted the licence for the installed base model.
     public func entryToAccept(_ name: String) -> BaseModelCatalog.Entry? {
         catalog[name].flatMap { needsAcceptance($0, for: name) ? $0 : nil }
     }
@@ -67,7 +67,10 @@ extension BaseModelInstaller {
     /// Returns the catalog entry whose licence the user must accept before installing a file or a URL.
     ///
     /// It is nil if the catalog does not have the file, or if the user accepted the licence for the installed base model.
-    /// - Parameters: The same as for `install(from:named:architecture:sha256:acceptsLicense:onEvent:)`.
+    /// - Parameters:
+    ///   - url: A file URL, an https URL, or an http URL of this computer.
+    ///   - name: The name of the base model; if nil, the name in the catalog, or else the file name without its extension.
+    ///   - sha256: The SHA-256 of the file as 64 hexadecimal digits; if nil, that of a local file.
     /// - Throws: `FileError` if the file cannot be read.
     public func entryToAccept(
         from url: URL, named name: String? = nil, sha256: String? = nil

@@ -88,11 +88,11 @@ struct SignTests {
             ("cp other-public.pem public.pem", "--public-key names the file of the public key."),
             (
                 "printf '{}' > model.sig",
-                "model.sig: is not a usable signature of a model: the bundle is not valid: mediaType is missing."
+                "model.sig: the signature cannot be used: the bundle is not valid: mediaType is missing."
             ),
             (
                 "mkdir d && mv m.imprint d && mv d m.imprint",
-                "m.imprint: is a folder, but the signature is for one file with the name \"m.imprint\". Expected the file that was signed."
+                "m.imprint: the model is a folder, but the signature is for one file with the name \"m.imprint\". Expected the file that was signed."
             ),
             ("rm model.sig", "model.sig: cannot be read (No such file or directory)"),
             ("rm m.imprint", "m.imprint: cannot be read (No such file or directory)"),

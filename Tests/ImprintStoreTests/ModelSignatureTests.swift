@@ -63,7 +63,7 @@ import Testing
             try Data("other".utf8).write(to: other)
             let signature = try ModelSignature(signing: file, with: keys.signing)
             expectError("it has the SHA-256") { try signature.verify(other, with: keys.verification) }
-            expectError("was signed with the key \(keys.verification.identifier), expected") {
+            expectError("the signature was made with the key \(keys.verification.identifier), expected") {
                 try signature.verify(file, with: stranger.verification)
             }
             var edited = try EditableSignature(signature)

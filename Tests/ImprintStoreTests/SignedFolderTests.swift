@@ -310,8 +310,8 @@ import Testing
             #expect(throws: error) { try ofFile.verify(folder, with: keys.verification) }
             #expect(
                 "\(error)"
-                    == "\(folder.path): is a folder, but the signature is for one file with the name \"config.json\". Expected the file "
-                    + "that was signed.")
+                    == "\(folder.path): the model is a folder, but the signature is for one file with the name \"config.json\". "
+                    + "Expected the file that was signed.")
             #expect(throws: SignatureError.wrongKind(model: file.path, isFolder: false, signedName: "model")) {
                 try ofFolder.verify(file, with: keys.verification)
             }

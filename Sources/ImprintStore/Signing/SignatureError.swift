@@ -27,17 +27,17 @@ public enum SignatureError: DescribedError, Equatable {
         case .invalidKey(let name, let reason):
             "\(name): the key cannot be used: \(reason.sentence)"
         case .invalidSignature(let name, let reason):
-            "\(name): is not a usable signature of a model: \(reason.clause). Expected a Sigstore bundle of OpenSSF Model "
-                + "Signing 1.0 that was made with a key."
+            "\(name): the signature cannot be used: \(reason.clause). Expected a Sigstore bundle of OpenSSF Model Signing 1.0 "
+                + "that was made with a key."
         case .wrongKey(let name, let found, let expected):
-            "\(name): was signed with the key \(found), expected \(expected). Use the public key of the signer."
+            "\(name): the signature was made with the key \(found), expected \(expected). Use the public key of the signer."
         case .forged(let name):
             "\(name): the signature does not match its statement and the public key. It was changed, or made with another "
                 + "key. Get it again from the signer."
         case .mismatch(let model, let mismatch):
             "\(model): the model differs from the signed one: \(mismatch). Get model and signature again from the signer."
         case .wrongKind(let model, let isFolder, let signedName):
-            "\(model): is a \(isFolder ? "folder" : "file"), but the signature is for \(isFolder ? "one file" : "a folder") with "
+            "\(model): the model is a \(isFolder ? "folder" : "file"), but the signature is for \(isFolder ? "one file" : "a folder") with "
                 + "the name \(quoted(signedName)). Expected the \(isFolder ? "file" : "folder") that was signed."
         case .noFiles(let model):
             "\(model): the folder contains no files to sign. Expected a folder with the files of a model."
