@@ -1,5 +1,5 @@
 /// An activation that clamps values, fused into another operation: y = min(max(x, floor), ceiling).
-enum ClampActivation: Codable, Hashable, Sendable {
+enum ClampActivation: Hashable, Sendable {
     /// No activation.
     case none
     /// `ReLU`: y = max(x, 0).

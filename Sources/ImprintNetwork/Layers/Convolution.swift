@@ -214,7 +214,7 @@ enum ConvolutionWeights {
 /// y ← curve(min(max(y + bias + shortcut, floor), ceiling))
 struct Epilogue {
     /// An activation that is not a clamp.
-    enum Curve: String, Codable {
+    enum Curve {
         case swish, hardSwish
 
         func apply(to values: UnsafeMutablePointer<Float>, count: Int) {

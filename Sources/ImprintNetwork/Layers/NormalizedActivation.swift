@@ -6,11 +6,10 @@ internal import ImprintCore
 /// z = pool(clamp(scale · (x − mean) / √(variance + ε) + shift + shortcut))
 ///
 /// The shortcut, the activation and the pooling are each optional; a shortcut cannot be combined with pooling. A plan replaces the separate layers
-/// of the network by this one, which reads x once, writes z once and stores no values in between. The backward pass recomputes from x
+/// of the network by this kernel, which reads x once, writes z once and stores no values in between. The backward pass recomputes from x
 /// which values the activation passes (with a shortcut, it reads them from z). With g the gradient that the activation passes, dscale,
 /// dshift and dx are the same as in `BatchNormalization` for dy = g, and the shortcut's gradient is g.
-struct NormalizedActivation: Layer, LayerKernel {
-    static let kind = "normalizedActivation"
+struct NormalizedActivation: LayerKernel {
     private let normalization: BatchNormalization
     private let hasShortcut: Bool
     private let activation: ClampActivation
@@ -28,18 +27,13 @@ struct NormalizedActivation: Layer, LayerKernel {
         self.isPooled = isPooled
     }
 
-    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
-        let shape = try normalization.outputShape(for: [inputs[0]])
-        if hasShortcut { return try AddLayer().outputShape(for: inputs) }
-        return isPooled ? try MaxPool(kernelSize: 2).outputShape(for: [shape]) : shape
-    }
-
-    func parameters(for inputs: [TensorShape]) -> [ParameterDescription] { normalization.parameters(for: inputs) }
-
     var backwardReads: BackwardReads { readsOutput ? [.inputs, .output] : .inputs }
-    package var gradientMayReplaceInput: Bool { true }
-    package var readsMoments: Bool { !normalization.usesRunningStatistics }
+    var inPlace: InPlace { .never }
+    var gradientMayReplaceInput: Bool { true }
+    var readsMoments: Bool { !normalization.usesRunningStatistics }
     private var readsOutput: Bool { hasShortcut && activation != .none }
+
+    func multiplications(for inputs: [TensorShape]) -> Int { 0 }
 
     func memory(_ request: MemoryRequest) -> LayerMemory {
         let channels = request.inputs[0].channels
@@ -65,7 +59,7 @@ struct NormalizedActivation: Layer, LayerKernel {
         let rows = batch * context.input.shape.pixels
         let moments = usesBatch(context) ? context.inputMoments ?? record(context) : nil
         if let moments { context.gather(moments) }
-        transformWeights(context, moments, rows: context.part.total * context.input.shape.pixels)
+        updateCoefficients(context, moments, rows: context.part.total * context.input.shape.pixels)
 
         let channels = context.input.shape.channels
         var terms = terms(context)
@@ -102,7 +96,7 @@ struct NormalizedActivation: Layer, LayerKernel {
     }
 
     /// Computes factor and offset from the batch statistics, which also update the running statistics, or from the running statistics.
-    private func transformWeights(_ context: LayerContext, _ moments: Moments?, rows: Int) {
+    private func updateCoefficients(_ context: LayerContext, _ moments: Moments?, rows: Int) {
         let channels = context.input.shape.channels
         let row = Coefficients(context)
         let (scale, shift) = (context.parameters[0], context.parameters[1])

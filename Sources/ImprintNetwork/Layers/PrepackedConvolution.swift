@@ -6,8 +6,7 @@ internal import ImprintCore
 /// The normalization, by running statistics, is folded into weights and bias: W′ = W · scale / √(variance + ε) and
 /// b′ = (b − mean) · scale / √(variance + ε) + shift. W′ is packed for the algorithm once for all passes, or during the pass if it may be
 /// the only one. Shortcut and activation are applied to each block of the output while it is in cache.
-struct PrepackedConvolution: Layer, LayerKernel {
-    static let kind = "preparedConvolution"
+struct PrepackedConvolution: LayerKernel {
     let convolution: Convolution
     let normalization: BatchNormalization?
     let hasShortcut: Bool
@@ -31,19 +30,11 @@ struct PrepackedConvolution: Layer, LayerKernel {
         self.init(Convolution(outputChannels: dense.outputChannels, kernelSize: 1, hasBias: dense.hasBias))
     }
 
-    func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
-        let shape = try convolution.outputShape(for: [inputs[0]])
-        return hasShortcut ? try AddLayer().outputShape(for: [shape] + inputs.dropFirst()) : shape
-    }
-
-    /// The parameters of the convolution, followed by those of the normalization.
-    func parameters(for inputs: [TensorShape]) -> [ParameterDescription] {
-        convolution.parameters(for: [inputs[0]]) + (normalization?.parameters(for: [inputs[0]]) ?? [])
-    }
-
+    var backwardReads: BackwardReads { [] }
+    var inPlace: InPlace { .never }
     func multiplications(for inputs: [TensorShape]) -> Int { convolution.multiplications(for: [inputs[0]]) }
 
-    package func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm {
+    func algorithm(for inputs: [TensorShape], predicting batch: Int?) -> Algorithm {
         convolution.algorithm(for: [inputs[0]], predicting: batch)
     }
 
@@ -78,7 +69,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
             packedWeights: packedWeights * size)
     }
 
-    package func precision(_ request: MemoryRequest) -> Precision {
+    func precision(_ request: MemoryRequest) -> Precision {
         usesBFloat16(request.algorithm, request.usesBFloat16) ? .bfloat16 : .float32
     }
 
@@ -116,7 +107,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
     }
 
     /// Computes b′ and the factors, and W′ if it is not packed, or packed in bfloat16.
-    package func transformWeights(_ context: LayerContext) {
+    func transformWeights(_ context: LayerContext) {
         let precomputed = precomputed(context)
         context.worker.onFirstThread { fold(context, into: precomputed) }
         if usesBFloat16(context.algorithm, context.usesBFloat16) {
@@ -136,7 +127,7 @@ struct PrepackedConvolution: Layer, LayerKernel {
     }
 
     /// Packs W′ for the algorithm.
-    package func packWeights(_ context: LayerContext) {
+    func packWeights(_ context: LayerContext) {
         guard packsWeights(context.algorithm), !usesBFloat16(context.algorithm, context.usesBFloat16) else { return }
         let precomputed = precomputed(context)
         let factors = precomputed.factors.map { UnsafePointer($0) }
