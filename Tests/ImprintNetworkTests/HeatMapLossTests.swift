@@ -168,18 +168,19 @@ import Testing
         }
     }
 
-    @Test("A logo that is only ignored has no gradient, and an ignored object protects its cells") func ignored() {
+    @Test("A logo that is only ignored has no gradient, and an ignored object protects its positions") func ignored() {
         let channels = 2 + BoxCode.count
         let values = logits(4 * 30 * channels)
         let gradient = runBoxes(values, Self.severalTargets).gradient
         #expect((0..<30).allSatisfy { gradient[$0 * channels + 1] == 0 })
-        // In the second patch, a cell at the ignored object gets only the gradient of the presence of the logo.
+        // In the second patch, a position at the ignored object gets only the gradient of the presence of the logo.
         let cell = (30 + 2 * 6 + 5) * channels + 1
         let others = runBoxes(values, [[], [HeatMapLoss.Target(logo: 1, row: 2, column: 2)], [], []]).gradient
         #expect(gradient[cell] < others[cell])
     }
 
-    @Test("The cells of a crowd do not count, except those near a logo, and the others are background") func crowd() {
+    @Test("The positions of a crowd do not count, except those near a logo, and the others are background") func crowd()
+    {
         let channels = 2 + BoxCode.count
         let values = logits(4 * 30 * channels)
         // The crowd covers the columns 0 to 2, and the whole map in the second patch.

@@ -48,7 +48,7 @@ public struct AnchorHead: Codable, Hashable, Sendable {
         self.maximumOverlap = maximumOverlap
     }
 
-    /// Returns the centers of all anchors in pixels of the network's input, in the order of the output.
+    /// Returns the centres of all anchors in pixels of the network's input, in the order of the output.
     package func anchors(for input: TensorShape) -> [(x: Float, y: Float)] {
         levels.flatMap { level in
             (0..<(input.height / level.stride)).flatMap { row in

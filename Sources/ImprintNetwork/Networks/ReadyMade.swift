@@ -118,7 +118,8 @@ extension Network {
     /// ⌈width / 16⌉, logos]. With box regression, four more channels of the output describe the box of a logo at each position; see
     /// `BoxCode`.
     ///
-    /// Neighbouring cells are 16 pixels apart. Cell i is centred at pixel 16 · i, and its receptive field is 103 pixels wide.
+    /// Neighbouring positions of the heat map are 16 pixels apart. Position i is centred at pixel 16 · i, and its receptive field is 103
+    /// pixels wide.
     /// - Parameters:
     ///   - logos: The number of logos, at least 1.
     ///   - regressesBoxes: Whether the network also predicts boxes.

@@ -11,35 +11,35 @@
 /// loss = presence + y · (½ · near + ½ · farMaximum + far + ¼ · box), summed over logos and averaged over the batch, with
 ///
 /// - presence = softplus(s) − y·s, the binary cross-entropy of whether the patch shows the logo,
-/// - near = the mean of softplus(−m) over the near cells, which pulls the logits at the logo's centre up,
-/// - farMaximum = softplus(log Σ exp m over the far cells), which pushes the largest far logit down,
-/// - far = the mean of softplus(m) over the far cells, which pushes all far logits down,
-/// - box = the mean over the near cells of Σ smoothL1(tᵢ − t*ᵢ), with the predicted values t and those of the true box t*; 0 if the box is
+/// - near = the mean of softplus(−m) over the near positions, which pulls the logits at the logo's centre up,
+/// - farMaximum = softplus(log Σ exp m over the far positions), which pushes the largest far logit down,
+/// - far = the mean of softplus(m) over the far positions, which pushes all far logits down,
+/// - box = the mean over the near positions of Σ smoothL1(tᵢ − t*ᵢ), with the predicted values t and those of the true box t*; 0 if the box is
 ///   unknown. smoothL1(x) = x² / 2β if |x| < β and otherwise |x| − β / 2, with β = 0.1.
 ///
-/// Here m are the logits of a logo over the cells of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if
-/// the patch shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near cells lie within `nearDistance` of the centre of a
-/// logo, far cells beyond `farDistance` of all of them. All terms exclude the cells of a crowd, except the near cells of a logo
+/// Here m are the logits of a logo over the positions of a patch, s = log Σ exp m − ln 2 is a smooth maximum of all logits, y is 1 if
+/// the patch shows the logo and otherwise 0, and softplus(x) = log(1 + eˣ). Near positions lie within `nearDistance` of the centre of a
+/// logo, far positions beyond `farDistance` of all of them. All terms exclude the positions of a crowd, except the near positions of a logo
 /// that is not ignored. docs/explanation/detection.md describes the training.
 package struct HeatMapLoss: Sendable {
     /// A logo that a patch shows.
     package struct Target: Sendable, Hashable {
         /// The index of the logo.
         package var logo: Int
-        /// The row of its centre in cells, 0 at the centre of the first cell.
+        /// The row of its centre in positions, 0 at the first position.
         package var row: Float
-        /// The column of its centre in cells, 0 at the centre of the first cell.
+        /// The column of its centre in positions, 0 at the first position.
         package var column: Float
         /// The bounding box; nil if it is unknown.
         package var box: BoxCode.Box?
         /// Whether the logo is too large, too small or too close to the edge for this patch.
         ///
-        /// The near and far terms exclude its cells. If all objects of a logo are ignored, the loss skips the heat map of this
+        /// The near and far terms exclude its positions. If all objects of a logo are ignored, the loss skips the heat map of this
         /// logo.
         package var isIgnored: Bool
         /// Whether the box is around a crowd, in which the logo may be anywhere.
         ///
-        /// The loss excludes the cells in and close to the box. Cells outside of it are background.
+        /// The loss excludes the positions in and close to the box. Positions outside of it are background.
         package var isCrowd: Bool
 
         /// Creates a target.
@@ -52,14 +52,14 @@ package struct HeatMapLoss: Sendable {
         }
     }
 
-    /// The largest distance of a near cell from the logo's centre, in cells.
+    /// The largest distance of a near position from the logo's centre, in positions.
     ///
-    /// It is a little more than √½, so every centre in the map has at least one near cell.
+    /// It is a little more than √½, so every centre in the map has at least one near position.
     private static let nearDistance: Float = 0.72
-    /// The distance from the logo's centre beyond which a cell is far, in cells.
+    /// The distance from the logo's centre beyond which a position is far, in positions.
     ///
-    /// A logo is about 2 to 4 cells wide, so it also covers cells between the two distances. Only the presence term includes these
-    /// cells.
+    /// A logo is about 2 to 4 positions wide, so it also covers positions between the two distances. Only the presence term includes these
+    /// positions.
     private static let farDistance: Float = 1.6
 
     /// The weight of the box loss.
@@ -71,11 +71,11 @@ package struct HeatMapLoss: Sendable {
     package let shape: TensorShape
     /// The number of logos.
     private let logos: Int
-    /// The typical size of a logo in cells, for `BoxCode`; nil without box regression.
+    /// The typical size of a logo in positions, for `BoxCode`; nil without box regression.
     private let boxSize: Float?
 
     /// Creates the loss for outputs of a shape.
-    /// - Parameter boxSize: The typical size of a logo in cells if the last four channels describe boxes; nil without box regression.
+    /// - Parameter boxSize: The typical size of a logo in positions if the last four channels describe boxes; nil without box regression.
     package init(_ shape: TensorShape, boxSize: Float? = nil) {
         (self.shape, self.boxSize) = (shape, boxSize)
         logos = shape.channels - (boxSize == nil ? 0 : BoxCode.count)
@@ -106,10 +106,10 @@ package struct HeatMapLoss: Sendable {
                 // If all objects of a logo are ignored, the logo is neither present nor absent.
                 guard matches.isEmpty || matches.contains(where: { !$0.isIgnored }) else { continue }
                 let crowds = targets.filter { $0.logo == logo && $0.isCrowd }.compactMap(\.box)
-                let cells = cells(outside: crowds, matches)
-                guard !cells.isEmpty else { continue }
+                let positions = positions(outside: crowds, matches)
+                guard !positions.isEmpty else { continue }
                 let map = Map(shape: shape, start: patch * shape.count + logo)
-                let (part, score) = add(map, cells, logits, matches, gradient, scale: scale)
+                let (part, score) = add(map, positions, logits, matches, gradient, scale: scale)
                 loss += Double(part)
                 isCorrect = isCorrect && (score > 0) == !matches.isEmpty
             }
@@ -126,17 +126,17 @@ package struct HeatMapLoss: Sendable {
     private struct Map {
         let shape: TensorShape
         let start: Int
-        func index(_ cell: Int) -> Int { start + cell * shape.channels }
+        func index(_ position: Int) -> Int { start + position * shape.channels }
     }
 
-    /// Returns the cells that the loss includes: all outside of crowds, and the near cells of logos that are not ignored.
-    private func cells(outside crowds: [BoxCode.Box], _ targets: [Target]) -> [Int] {
+    /// Returns the positions that the loss includes: all outside of crowds, and the near positions of logos that are not ignored.
+    private func positions(outside crowds: [BoxCode.Box], _ targets: [Target]) -> [Int] {
         let all = Array(0..<shape.pixels)
         guard !crowds.isEmpty else { return all }
         let distances = targets.filter { !$0.isIgnored }.map(distances)
-        return all.filter { cell in
-            let (row, column) = (Float(cell / shape.width), Float(cell % shape.width))
-            return distances.contains { $0[cell] <= Self.nearDistance }
+        return all.filter { position in
+            let (row, column) = (Float(position / shape.width), Float(position % shape.width))
+            return distances.contains { $0[position] <= Self.nearDistance }
                 || crowds.allSatisfy { box in
                     let dy = max(abs(row - box.row) - box.height / 2, 0)
                     let dx = max(abs(column - box.column) - box.width / 2, 0)
@@ -145,7 +145,7 @@ package struct HeatMapLoss: Sendable {
         }
     }
 
-    /// Adds the gradient of one heat map over the included cells, and returns its loss and s.
+    /// Adds the gradient of one heat map over the included positions, and returns its loss and s.
     private func add(
         _ map: Map, _ all: [Int], _ logits: UnsafeMutableBufferPointer<Float>, _ targets: [Target],
         _ gradient: UnsafeMutableBufferPointer<Float>, scale: Float
@@ -154,31 +154,33 @@ package struct HeatMapLoss: Sendable {
         let logSum = logSumExp(all.lazy.map { logits[map.index($0)] })
         let score = logSum - logf(2)
         let slope = sigmoid(score) - (targets.isEmpty ? 0 : 1)
-        for cell in all { gradient[map.index(cell)] = scale * slope * expf(logits[map.index(cell)] - logSum) }
+        for position in all {
+            gradient[map.index(position)] = scale * slope * expf(logits[map.index(position)] - logSum)
+        }
         var loss = softplus(score) - (targets.isEmpty ? 0 : score)
         guard !targets.isEmpty else { return (loss, score) }
 
         let distances = targets.map { (isIgnored: $0.isIgnored, values: self.distances(from: $0)) }
-        let near = all.filter { cell in
-            distances.contains { !$0.isIgnored && $0.values[cell] <= Self.nearDistance }
+        let near = all.filter { position in
+            distances.contains { !$0.isIgnored && $0.values[position] <= Self.nearDistance }
         }
-        let far = all.filter { cell in distances.allSatisfy { $0.values[cell] > Self.farDistance } }
+        let far = all.filter { position in distances.allSatisfy { $0.values[position] > Self.farDistance } }
         // near
-        for cell in near {
-            let logit = logits[map.index(cell)]
+        for position in near {
+            let logit = logits[map.index(position)]
             let weight = 0.5 / Float(near.count)
             loss += weight * softplus(-logit)
-            gradient[map.index(cell)] -= scale * weight * sigmoid(-logit)
+            gradient[map.index(position)] -= scale * weight * sigmoid(-logit)
         }
         guard !far.isEmpty else { return (loss, score) }
         // farMaximum and far
         let farLogSum = logSumExp(far.lazy.map { logits[map.index($0)] })
         loss += 0.5 * softplus(farLogSum)
-        for cell in far {
-            let logit = logits[map.index(cell)]
+        for position in far {
+            let logit = logits[map.index(position)]
             let weight = 1 / Float(far.count)
             loss += weight * softplus(logit)
-            gradient[map.index(cell)] +=
+            gradient[map.index(position)] +=
                 scale * (0.5 * sigmoid(farLogSum) * expf(logit - farLogSum) + weight * sigmoid(logit))
         }
         return (loss, score)
@@ -194,23 +196,23 @@ package struct HeatMapLoss: Sendable {
         let near = distances.indices.filter { distances[$0] <= Self.nearDistance }
         let weight = Self.boxWeight / Float(max(near.count, 1))
         var loss: Float = 0
-        for cell in near {
-            let truth = box.values(row: cell / shape.width, column: cell % shape.width, size: boxSize)
+        for position in near {
+            let truth = box.values(row: position / shape.width, column: position % shape.width, size: boxSize)
             for (index, value) in truth.enumerated() {
-                let position = start + cell * shape.channels + logos + index
-                let error = outputs[position] - value
+                let element = start + position * shape.channels + logos + index
+                let error = outputs[element] - value
                 let isSmall = abs(error) < Self.boxBeta
                 loss += weight * (isSmall ? error * error / (2 * Self.boxBeta) : abs(error) - Self.boxBeta / 2)
-                gradient[position] += scale * weight * (isSmall ? error / Self.boxBeta : error < 0 ? -1 : 1)
+                gradient[element] += scale * weight * (isSmall ? error / Self.boxBeta : error < 0 ? -1 : 1)
             }
         }
         return loss
     }
 
-    /// Returns the distance of each cell from the centre of a logo, in cells.
+    /// Returns the distance of each position from the centre of a logo, in positions.
     private func distances(from target: Target) -> [Float] {
-        (0..<shape.pixels).map { cell in
-            hypotf(Float(cell / shape.width) - target.row, Float(cell % shape.width) - target.column)
+        (0..<shape.pixels).map { position in
+            hypotf(Float(position / shape.width) - target.row, Float(position % shape.width) - target.column)
         }
     }
 }

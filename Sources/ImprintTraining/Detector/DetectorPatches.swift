@@ -292,8 +292,8 @@ final class DetectorPatches {
     }
 
     private func target(_ logo: Int, _ window: PatchWindow, _ x: Float, _ y: Float) -> HeatMapLoss.Target {
-        let cell = window.cell(of: SIMD2(x, y))
-        return HeatMapLoss.Target(logo: logo, row: cell.y, column: cell.x)
+        let position = window.heatMapPosition(of: SIMD2(x, y))
+        return HeatMapLoss.Target(logo: logo, row: position.y, column: position.x)
     }
 
     private func logUniform(_ low: Float, _ high: Float, _ random: inout RandomStream) -> Float {

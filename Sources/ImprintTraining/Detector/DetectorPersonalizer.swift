@@ -211,10 +211,10 @@ public struct DetectorPersonalizer: Sendable {
         guard let rehearsal = model.rehearsal else { return samples }
         let length = rehearsal.positions * rehearsal.channels
         for photo in rehearsal.labels.indices where !isHeldOut(photo, of: rehearsal) {
-            // The positions of a photo take the place of the cells of a patch.
+            // The positions of a photo replace those of a patch.
             let values = rehearsal.features[(photo * length)..<((photo + 1) * length)]
-            let repeated = (0..<shape.pixels).lazy.flatMap { cell in
-                let start = values.startIndex + cell % rehearsal.positions * rehearsal.channels
+            let repeated = (0..<shape.pixels).lazy.flatMap { position in
+                let start = values.startIndex + position % rehearsal.positions * rehearsal.channels
                 return values[start..<(start + rehearsal.channels)]
             }
             samples.add(repeated, [[]])

@@ -44,7 +44,7 @@ struct GroundTruthImage {
 
     /// Returns the share of a box that lies in the patch.
     private static func visibleShare(of box: BoxCode.Box) -> Float {
-        // The patch extends by half of a cell beyond the centres of its outer cells.
+        // The patch extends by half of the stride beyond its outer positions.
         let end = Float(DetectorHead.patchSide / DetectorHead.heatMapStride) - 0.5
         func overlap(_ center: Float, _ size: Float) -> Float {
             max(min(center + size / 2, end) - max(center - size / 2, -0.5), 0) / max(size, 1e-6)
@@ -86,7 +86,7 @@ struct GroundTruthObject: Hashable {
     /// Few objects fill the corners of their box, so the diameter is less than the diagonal.
     var span: Float { max(width, height, 0.85 * hypotf(width, height)) }
 
-    /// Returns the box in the cells of a window.
+    /// Returns the box in positions of the heat map of a window.
     ///
     /// The exact box of a rotated object is unknown, so the method rotates the ellipse inscribed in the box, and returns the ellipse's box.
     /// A crowd can fill the corners of its box.
@@ -99,26 +99,26 @@ struct GroundTruthObject: Hashable {
                 let angle = Float(index) * .pi / 8
                 return SIMD2(x + width / 2 * cosf(angle), y + height / 2 * sinf(angle))
             }
-        let center = window.cell(of: SIMD2(x, y))
+        let center = window.heatMapPosition(of: SIMD2(x, y))
         let fallback = BoxCode.Box(row: center.y, column: center.x, height: 1e-3, width: 1e-3)
         return window.box(around: points) ?? fallback
     }
 }
 
 extension PatchWindow {
-    /// Returns the position of a point of the image in cells of the heat map, (column, row).
-    func cell(of point: SIMD2<Float>) -> SIMD2<Float> {
+    /// Returns the position of a point of the image in the heat map, (column, row).
+    func heatMapPosition(of point: SIMD2<Float>) -> SIMD2<Float> {
         let position = position(ofX: point.x, y: point.y, patch: Float(DetectorHead.patchSide))
         let middle = Float(DetectorHead.patchSide - 1) / 2
         return (SIMD2(position.x, position.y) + middle) / Float(DetectorHead.heatMapStride)
     }
 
-    /// Returns the bounding box of points, in cells of the heat map; nil if it has no area.
+    /// Returns the bounding box of points, in positions of the heat map; nil if it has no area.
     func box(around points: [SIMD2<Float>]) -> BoxCode.Box? {
         var (low, high) = (SIMD2<Float>(repeating: .infinity), SIMD2<Float>(repeating: -.infinity))
         for point in points {
-            let cell = cell(of: point)
-            (low, high) = (pointwiseMin(low, cell), pointwiseMax(high, cell))
+            let position = heatMapPosition(of: point)
+            (low, high) = (pointwiseMin(low, position), pointwiseMax(high, position))
         }
         guard low.x < high.x, low.y < high.y else { return nil }
         let (center, size) = ((low + high) / 2, high - low)

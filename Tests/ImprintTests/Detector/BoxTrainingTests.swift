@@ -121,7 +121,7 @@ import Testing
         let stride = Float(DetectorHead.heatMapStride)
         #expect(abs((box?.row ?? 0) * stride - rowSum / sum) < 0.1)
         #expect(abs((box?.column ?? 0) * stride - columnSum / sum) < 0.1)
-        let center = window.cell(of: SIMD2(pooled.location.x, pooled.location.y))
+        let center = window.heatMapPosition(of: SIMD2(pooled.location.x, pooled.location.y))
         #expect(abs(center.y * stride - rowSum / sum) < 0.1 && abs(center.x * stride - columnSum / sum) < 0.1)
     }
 
