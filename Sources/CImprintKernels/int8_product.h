@@ -1,4 +1,4 @@
-// What the int8 products of all instruction sets share: the operands, the loop over windows, and the output of sums.
+// Code shared by the int8 products of all instruction sets: the operands, the loop over windows, and the output of sums.
 
 #ifndef IMPRINT_INT8_PRODUCT_H
 #define IMPRINT_INT8_PRODUCT_H

@@ -17,9 +17,10 @@ final class AlignedMemory: @unchecked Sendable {
     private let mapping: UnsafeMutableRawBufferPointer
 
     /// Allocates zeroed memory.
-    /// - Parameter isWrittenOnce: Whether the caller fills the block before the first step. Its page faults then happen there, not here.
+    /// - Parameter isFilledByCaller: Whether the caller fills the block before the first step. If so, the initializer does not write to the
+    ///   block, because the caller's writes take the page faults.
     /// - Throws: `NetworkError.outOfMemory` if the block is larger than the available memory, or the system refuses to allocate it.
-    init(byteCount: Int, isWrittenOnce: Bool = false) throws(NetworkError) {
+    init(byteCount: Int, isFilledByCaller: Bool = false) throws(NetworkError) {
         self.byteCount = max(byteCount, 1 << 12)
         // Linux overcommits memory and kills the process that uses too much of it.
         guard SystemMemory.allows(byteCount) else { throw .outOfMemory(bytes: byteCount) }
@@ -33,7 +34,7 @@ final class AlignedMemory: @unchecked Sendable {
             madvise(base, self.byteCount, MADV_HUGEPAGE)
         #endif
         // The memory is already zero. Writing to it takes the page faults here and not in the first step.
-        if !isWrittenOnce { memset(base, 0, self.byteCount) }
+        if !isFilledByCaller { memset(base, 0, self.byteCount) }
     }
 
     /// Maps a part of an open file copy-on-write: pages are read on first access, and writes do not change the file.

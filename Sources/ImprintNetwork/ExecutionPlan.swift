@@ -80,8 +80,9 @@ public final class ExecutionPlan {
         let arena = try AlignedMemory(byteCount: layout.byteCount)
         let gradients = try AlignedMemory(
             byteCount: training ? parameters.layout.trainableCount * MemoryLayout<Float>.stride : 0)
-        let transformedWeights = try AlignedMemory(byteCount: planner.transformedWeightsByteCount, isWrittenOnce: true)
-        let packedWeights = try AlignedMemory(byteCount: planner.packedWeightsByteCount, isWrittenOnce: true)
+        let transformedWeights = try AlignedMemory(
+            byteCount: planner.transformedWeightsByteCount, isFilledByCaller: true)
+        let packedWeights = try AlignedMemory(byteCount: planner.packedWeightsByteCount, isFilledByCaller: true)
         let randomness = Randomness(seed: options.seed)
         let packingState = PackingState()
         let currentBatch = CurrentBatch(options.workers.processes)

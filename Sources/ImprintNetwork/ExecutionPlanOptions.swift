@@ -60,8 +60,8 @@ extension ExecutionPlan {
 
         /// Whether weights are packed before the second pass instead of the first.
         ///
-        /// A pass over one image reads each weight only once or twice. Packing takes about half as long as such a pass, and as much memory
-        /// as the parameters, so it pays off only if more passes follow. The results are the same.
+        /// A pass over one image reads each weight only once or twice. Packing takes time, and as much memory as the parameters, so it pays
+        /// off only if more passes follow. The results are the same.
         var delaysPacking: Bool { mode == .prediction && batchSize == 1 }
 
         /// Whether products of convolutions use bfloat16.

@@ -106,7 +106,7 @@ public struct MemoryRequest {
 public struct LayerMemory {
     /// Memory that keeps its content from the forward to the backward pass.
     public var saved = 0
-    /// Memory for the duration of one pass.
+    /// Memory for one call of `Layer.forward(_:batch:)` or `Layer.backward(_:batch:)`.
     public var scratch = 0
     /// Memory for the result of `LayerKernel.transformWeights`.
     package var transformedWeights = 0
@@ -151,9 +151,11 @@ public struct LayerContext {
     public let parameters: [UnsafeMutablePointer<Float>]
     /// The gradients of the parameters, in the same order; nil for statistics and if the layer is frozen.
     public let parameterGradients: [UnsafeMutablePointer<Float>?]
-    /// Memory that keeps its content from the forward to the backward pass: `LayerMemory.saved` bytes.
+    /// Memory that keeps its content from the forward to the backward pass: `LayerMemory.saved` bytes, aligned to 64 bytes.
     public let saved: UnsafeMutableRawPointer
-    /// Memory for the duration of one pass: `LayerMemory.scratch` bytes, shared by all threads.
+    /// Memory for one call of `forward` or `backward`: `LayerMemory.scratch` bytes, aligned to 64 bytes.
+    ///
+    /// All threads share it, and so do all layers of the plan. Its content is undefined at the start of a call.
     public let scratch: UnsafeMutableRawPointer
     let transformedWeights: UnsafeMutableRawPointer
     let packedWeights: UnsafeMutableRawPointer

@@ -81,7 +81,7 @@ public final class Parameters: @unchecked Sendable {
     /// - Throws: `NetworkError.outOfMemory`.
     public init(_ layout: ParameterLayout) throws(NetworkError) {
         self.layout = layout
-        memory = try AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride, isWrittenOnce: true)
+        memory = try AlignedMemory(byteCount: layout.count * MemoryLayout<Float>.stride, isFilledByCaller: true)
     }
 
     /// Maps the parameters from an open file that has them in the same layout, without a copy.

@@ -5,9 +5,9 @@
 /// the number of threads, so it can change between runs.
 ///
 /// Durations are averaged over windows of runs. If threads slept at barriers for more than `suspiciousShare` of a window, the next window
-/// tries fewer threads; below the limit, a window from time to time tries more. The faster number stays. Fewer threads must be faster than the
-/// window before and the window after the trial, because a short disturbance may have ended before the trial. While no other program uses the
-/// cores, threads hardly sleep at barriers, so nothing is tried.
+/// tries fewer threads; below the limit, a window from time to time tries more. The faster number stays. A trial
+/// with fewer threads succeeds only if it is faster than the windows before and after it. Otherwise, a disturbance that had just ended would look
+/// like a gain. While no other program uses the cores, threads hardly sleep at barriers, so there are no trials.
 struct ThreadAdaptation {
     /// The shortest window: many time slices of the scheduler, in which a delayed thread is stopped and continued.
     static let windowSeconds = 0.1

@@ -3,8 +3,8 @@ import ImprintNetwork
 /// Weights that are quantized to 8-bit integers with one scale per output: w ≈ scale · q.
 ///
 /// The scale is the largest |w| of the output, divided by 127, and q = w / scale is rounded to nearest, ties to even. So the error of a weight
-/// is at most half a scale. Weights are not clipped: clipping reduces the squared error of EfficientNet-Lite0's weights by only 0.6 %. Source:
-/// symmetric per-channel quantization (Krishnamoorthi, "Quantizing deep convolutional networks for efficient inference", 2018).
+/// is at most half a scale. Weights are not clipped. Source: symmetric per-channel quantization (Krishnamoorthi, "Quantizing deep
+/// convolutional networks for efficient inference", 2018).
 struct QuantizedWeights {
     /// The quantized weights, −127…127, in the order of the weights.
     let integers: [Int8]
@@ -52,8 +52,7 @@ extension QuantizedWeights {
 
     /// Whether a tensor is stored as int8: the weights of convolutions and dense layers with at least 64 weights per output.
     ///
-    /// This excludes first layers and depthwise convolutions, which have few weights and are the most sensitive. Storing them as float32 halves
-    /// the error of EfficientNet-Lite0's probabilities, and takes one eighth more bytes.
+    /// This excludes first layers and depthwise convolutions, which have few weights and are the most sensitive to rounding.
     static func suits(_ parameter: ParameterDescription) -> Bool {
         guard parameter.role == .weight, let outputs = parameter.shape.last else { return false }
         return parameter.count >= 64 * outputs

@@ -63,8 +63,8 @@ public struct Dense: Layer, LayerKernel {
     // From this batch size on, the order makes no difference, and transposing would only cost time.
     private static let manyImages = 128
 
-    // If several processes share the batch, each computes all images: the bits of a matrix product can depend on the number of its rows, and
-    // activations have fewer values than the gradients of the weights, which would have to be added otherwise.
+    // If several processes share the batch, each one computes all images, because the bits of a matrix product can depend on the number of its
+    // rows. The alternative is to add the gradients of the weights of all processes, but these have more values than the activations.
 
     public func forward(_ context: LayerContext, batch: Int) {
         let inputChannels = context.input.shape.channels

@@ -3,7 +3,7 @@ internal import CImprintKernels
 /// Dropout.
 ///
 /// In training, y = mask · x / (1 − `rate`) for each element, with mask = 0 with probability `rate`, otherwise 1. In prediction, and if
-/// the layer is frozen, y = x. The plan's seed, the step and the image determine the mask.
+/// the layer is frozen, y = x. The plan's seed, the node, the step and the image determine the mask.
 ///
 /// Input and output: [batch, height, width, channels].
 ///

@@ -3,9 +3,9 @@ internal import ImprintCore
 extension Quantizer {
     /// The hyperparameters of fine-tuning after quantization.
     public struct FineTuning: Hashable, Sendable {
-        /// The number of training steps, rounded up to a multiple of ten from ten.
+        /// The number of training steps, at least 1; a number above 10 is rounded up to a multiple of 10.
         public var steps: Int
-        /// The number of samples per step.
+        /// The number of samples per step, at least 1.
         public var batchSize: Int
         /// The peak learning rate, in quantization steps of the weights.
         public var learningRate: Float

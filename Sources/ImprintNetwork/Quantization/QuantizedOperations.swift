@@ -1,7 +1,7 @@
 /// Turns the operations of a plan for prediction into operations on 8-bit integers, where the network is quantized.
 ///
-/// Convolutions and dense layers with quantized weights read uint8 activations. Operations that only select or move values do so on uint8 if
-/// their readers want it. Where an operation needs the other format, a conversion precedes it.
+/// Convolutions and dense layers with quantized weights read uint8 activations. Operations that only select or move values use uint8 if their
+/// readers read uint8. Where an operation needs the other format, a conversion precedes it.
 struct QuantizedOperations {
     private let operations: [Operation]
     private let network: Network

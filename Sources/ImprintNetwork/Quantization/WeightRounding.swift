@@ -3,10 +3,11 @@ internal import ImprintCore
 
 /// Rounds the weights of int8 layers so that the outputs of the layers change as little as possible.
 ///
-/// Rounding each weight to its nearest integer ignores that the inputs of a layer are correlated: after a ReLU, all are positive, and neighbouring
-/// pixels are nearly equal, so that errors of weights add up. Instead, weights are rounded one after the other, and the error of each is
-/// compensated by those that follow: with the covariance matrix H of the inputs, and U the upper Cholesky factor of H⁻¹, the weight w[j] changes by
-/// −(w[i] − q[i]) / U[i, i] · U[i, j]. The mean of the remaining error is subtracted from the bias.
+/// Rounding each weight to its nearest integer ignores that the inputs of a layer are correlated. After a ReLU, all inputs are positive, and
+/// neighbouring pixels are nearly equal, so the errors of the weights add up. Therefore this type rounds the weights one after the other, and the
+/// later weights compensate the error of each. H is the covariance matrix of the inputs, and U is the upper Cholesky factor of H⁻¹. If w[i] is
+/// rounded to q[i], each later weight w[j] changes by −(w[i] − q[i]) / U[i, i] · U[i, j]. The mean of the remaining error is subtracted
+/// from the bias.
 ///
 /// Source: Frantar et al., "GPTQ: accurate post-training quantization for generative pre-trained transformers", 2023; bias correction: Nagel et
 /// al., "Data-free quantization through weight equalization and bias correction", 2019.

@@ -2,6 +2,10 @@ public import ImprintCore
 
 /// Decides when and where a training loop saves its state.
 ///
+/// The loop asks the policy after each step and each round. It does not save when a run ends, neither if all rounds are done
+/// (`TrainingLoop.Ending.completed`) nor if the run was stopped (`stopped`). To keep the last steps, save the state after
+/// `TrainingLoop.run(shouldStop:onEvent:)`.
+///
 /// `TrainingState` is `Codable`, so a policy can write any format:
 ///
 /// ```swift
@@ -20,9 +24,12 @@ public import ImprintCore
 ///     }
 /// }
 ///
+/// let checkpoints = HourlyCheckpoints(file: file)
+/// let loop = try TrainingLoop(objective, options: options, checkpoints: checkpoints)
 /// // To resume:
-/// let loop = try TrainingLoop(objective, options: options, checkpoints: HourlyCheckpoints(file: file))
 /// try loop.restore(JSONDecoder().decode(TrainingState.self, from: Data(contentsOf: file)))
+/// let ending = try loop.run()
+/// checkpoints.save(loop.state)
 /// ```
 public protocol CheckpointPolicy: AnyObject {
     /// Whether a checkpoint is due.
