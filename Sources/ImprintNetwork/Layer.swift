@@ -189,7 +189,7 @@ public struct LayerContext {
     public var outputGradient: UnsafeMutablePointer<Float> { output.gradient! }
 
     /// Calls `body` for ranges of `0..<count`, which the threads share, and returns when all ranges are done.
-    public func parallelFor(_ count: Int, _ body: (Range<Int>) -> Void) { forEachRange(count, worker, body) }
+    public func parallelFor(_ count: Int, _ body: (Range<Int>) -> Void) { worker.parallelFor(count, body) }
 }
 
 /// The description of a parameter tensor of a layer.

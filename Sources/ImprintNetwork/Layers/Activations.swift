@@ -137,7 +137,7 @@ extension LayerContext {
     func mapForward(
         _ batch: Int, _ function: (UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {
-        forEachRange(batch * output.shape.count, worker) { range in
+        parallelFor(batch * output.shape.count) { range in
             function(input.values + range.lowerBound, output.values + range.lowerBound, range.count)
         }
     }
@@ -148,7 +148,7 @@ extension LayerContext {
         _ function: (UnsafePointer<Float>, UnsafePointer<Float>, UnsafeMutablePointer<Float>, Int) -> Void
     ) {
         guard let dx = input.gradient else { return }
-        forEachRange(batch * output.shape.count, worker) { range in
+        parallelFor(batch * output.shape.count) { range in
             function(
                 activation.values + range.lowerBound, outputGradient + range.lowerBound, dx + range.lowerBound,
                 range.count)

@@ -28,7 +28,7 @@ public struct AddLayer: Layer {
         guard context.inputs.allSatisfy({ $0.shape == context.output.shape }) else {
             return context.fold(batch, imprint_broadcast_add)
         }
-        forEachRange(batch * context.output.shape.count, context.worker) { range in
+        context.parallelFor(batch * context.output.shape.count) { range in
             let start = range.lowerBound
             let y = context.output.values + start
             imprint_add(context.inputs[0].values + start, context.inputs[1].values + start, y, range.count)

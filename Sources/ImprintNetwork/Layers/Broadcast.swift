@@ -61,7 +61,7 @@ struct Broadcast {
     ) {
         if a.shape == output && b.shape == output {
             let strides = imprint_strides(pixel: 0, channel: 1)
-            forEachRange(batch * output.count, worker) { range in
+            worker.parallelFor(batch * output.count) { range in
                 let start = range.lowerBound
                 function(a.values + start, strides, b.values + start, strides, y + start, 1, range.count)
             }

@@ -50,7 +50,7 @@ public struct Dropout: Layer {
             return context.copy(context.outputGradient, to: dx, count: count)
         }
         let keep = context.saved.assumingMemoryBound(to: UInt8.self)
-        forEachRange(count, context.worker) { range in
+        context.parallelFor(count) { range in
             let start = range.lowerBound
             imprint_masked_scale(
                 context.outputGradient + start, keep + start, 1 / (1 - rate), dx + start, range.count)

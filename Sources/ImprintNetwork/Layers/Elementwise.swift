@@ -1,10 +1,12 @@
 internal import CImprintKernels
 internal import ImprintCore
 
-/// Runs `body` over chunks of `0..<count` that are large enough to be shared among threads.
-func forEachRange(_ count: Int, _ worker: Worker, _ body: (Range<Int>) -> Void) {
-    let chunks = max(1, count / (1 << 15))
-    worker.forEachChunk(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
+extension Worker {
+    /// Runs `body` over chunks of `0..<count` that are large enough to be shared among threads; see `LayerContext.parallelFor(_:_:)`.
+    func parallelFor(_ count: Int, _ body: (Range<Int>) -> Void) {
+        let chunks = max(1, count / (1 << 15))
+        forEachChunk(chunks) { chunk in body(chunkRange(chunk, of: chunks, total: count)) }
+    }
 }
 
 /// Runs `body` over chunks of the rows of a matrix that are large enough to be shared among threads.
@@ -17,7 +19,7 @@ extension LayerContext {
     /// Copies `from` to `to`; does nothing if they are the same memory.
     func copy(_ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int) {
         guard from != UnsafePointer(to) else { return }
-        forEachRange(count, worker) { range in
+        parallelFor(count) { range in
             (to + range.lowerBound).update(from: from + range.lowerBound, count: range.count)
         }
     }
@@ -27,7 +29,7 @@ extension LayerContext {
 func addRows(
     _ from: UnsafePointer<Float>, to: UnsafeMutablePointer<Float>, count: Int, countPerImage: Int, worker: Worker
 ) {
-    forEachRange(count * countPerImage, worker) { range in
+    worker.parallelFor(count * countPerImage) { range in
         imprint_add(to + range.lowerBound, from + range.lowerBound, to + range.lowerBound, range.count)
     }
 }
@@ -87,7 +89,7 @@ struct ChannelReduction {
                 sum((images.lowerBound * rowsPerImage)..<(images.upperBound * rowsPerImage), part, target)
             }
         }
-        forEachRange(channels * tree.leaves, worker) { range in
+        worker.parallelFor(channels * tree.leaves) { range in
             let some = (range.lowerBound / tree.leaves)..<(range.upperBound / tree.leaves)
             var distance = 1
             while distance < tree.leaves {

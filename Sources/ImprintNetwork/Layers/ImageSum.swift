@@ -75,7 +75,7 @@ struct ImageSum {
                     after: index, 0..<count, result: root(subtree), buffers: buffers, stride: count)
             }
         }
-        forEachRange(count, worker) { range in
+        worker.parallelFor(count) { range in
             var distance = 1
             while distance < subtrees {
                 for left in stride(from: 0, to: subtrees, by: 2 * distance) {

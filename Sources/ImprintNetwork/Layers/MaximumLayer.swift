@@ -31,7 +31,7 @@ public struct MaximumLayer: Layer {
 
     public func forward(_ context: LayerContext, batch: Int) {
         let choice = context.training ? context.saved.assumingMemoryBound(to: UInt8.self) : nil
-        forEachRange(batch * context.output.shape.count, context.worker) { range in
+        context.parallelFor(batch * context.output.shape.count) { range in
             let y = context.output.values + range.lowerBound
             let chosen = choice.map { $0 + range.lowerBound }
             chosen?.update(repeating: 0, count: range.count)
@@ -48,7 +48,7 @@ public struct MaximumLayer: Layer {
         let choice = context.saved.assumingMemoryBound(to: UInt8.self)
         for (index, input) in context.inputs.enumerated() {
             guard let dx = input.gradient else { continue }
-            forEachRange(batch * context.output.shape.count, context.worker) { range in
+            context.parallelFor(batch * context.output.shape.count) { range in
                 imprint_maximum_backward(
                     choice + range.lowerBound, UInt8(index), context.outputGradient + range.lowerBound,
                     dx + range.lowerBound, range.count)

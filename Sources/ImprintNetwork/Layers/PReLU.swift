@@ -41,7 +41,7 @@ public struct PReLU: Layer, LayerKernel {
         let (x, y, slope) = (context.input.values, context.output.values, context.parameters[0])
         let channels = context.output.shape.channels
         if isShared {
-            forEachRange(batch * context.output.shape.count, context.worker) { range in
+            context.parallelFor(batch * context.output.shape.count) { range in
                 imprint_leaky_relu_forward(x + range.lowerBound, y + range.lowerBound, range.count, slope[0])
             }
         } else {
@@ -72,7 +72,7 @@ public struct PReLU: Layer, LayerKernel {
         }
         guard let dx = context.input.gradient else { return }
         if isShared {
-            forEachRange(batch * context.output.shape.count, context.worker) { range in
+            context.parallelFor(batch * context.output.shape.count) { range in
                 let start = range.lowerBound
                 imprint_leaky_relu_backward(x + start, dy + start, dx + start, range.count, slope[0])
             }

@@ -118,7 +118,7 @@ struct PrepackedConvolution: LayerKernel {
                 worker: context.worker)
         }
         guard let factors = precomputed.factors, !packsWeights(context.algorithm) else { return }
-        forEachRange(weightCount(over: context.input.shape) / convolution.outputChannels, context.worker) { rows in
+        context.parallelFor(weightCount(over: context.input.shape) / convolution.outputChannels) { rows in
             let start = rows.lowerBound * convolution.outputChannels
             imprint_scale_columns(
                 context.parameters[0] + start, convolution.outputChannels, factors, precomputed.folded + start,

@@ -36,7 +36,7 @@ struct Quantize: QuantizedKernel {
 
     func forward(_ context: LayerContext, batch: Int) {
         let channels = context.input.shape.channels
-        forEachRange(batch * context.input.shape.pixels, context.worker) { pixels in
+        context.parallelFor(batch * context.input.shape.pixels) { pixels in
             let start = pixels.lowerBound * channels
             imprint_quantize(
                 context.input.values + start, values.inverseScales, values.zeroPoints, pixels.count, channels,
@@ -54,7 +54,7 @@ struct Dequantize: QuantizedKernel {
 
     func forward(_ context: LayerContext, batch: Int) {
         let channels = context.input.shape.channels
-        forEachRange(batch * context.input.shape.pixels, context.worker) { pixels in
+        context.parallelFor(batch * context.input.shape.pixels) { pixels in
             let start = pixels.lowerBound * channels
             imprint_dequantize(
                 context.input.bytes + start, values.scales, values.zeroPoints, pixels.count, channels,
@@ -108,7 +108,7 @@ struct QuantizedCopy: QuantizedKernel {
     func forward(_ context: LayerContext, batch: Int) {
         let (from, to) = (context.input.bytes, context.output.bytes)
         guard from != to else { return }
-        forEachRange(batch * context.output.shape.count, context.worker) { values in
+        context.parallelFor(batch * context.output.shape.count) { values in
             (to + values.lowerBound).update(from: from + values.lowerBound, count: values.count)
         }
     }
@@ -120,7 +120,7 @@ struct QuantizedConcat: QuantizedKernel {
 
     func forward(_ context: LayerContext, batch: Int) {
         let channels = context.output.shape.channels
-        forEachRange(batch * context.output.shape.pixels, context.worker) { pixels in
+        context.parallelFor(batch * context.output.shape.pixels) { pixels in
             var first = 0
             for input in context.inputs {
                 let width = input.shape.channels

@@ -135,7 +135,7 @@ struct OptimizerStep {
         for (trained, decays) in trainableRanges {
             for (range, factor) in rateFactors where range.overlaps(trained) {
                 let range = range.clamped(to: trained)
-                forEachRange(range.count, worker) { part in
+                worker.parallelFor(range.count) { part in
                     let start = range.lowerBound + part.lowerBound
                     body(start..<(start + part.count), factor, decays)
                 }
