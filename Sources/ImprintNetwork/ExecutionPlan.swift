@@ -17,7 +17,7 @@ public final class ExecutionPlan {
 
     /// An operation with the buffers it runs on.
     struct Step {
-        let operation: Operation
+        let operation: PlanOperation
         var name: String { operation.name }
         var kernel: any LayerKernel { operation.kernel }
         /// The contexts of the threads of the pool.

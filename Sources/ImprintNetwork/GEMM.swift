@@ -183,12 +183,12 @@ enum GEMM {
     /// Whether the bits of a row of a product do not depend on the other rows, for products of panels.
     ///
     /// OpenBLAS computes single columns, and all products on other CPUs, in groups of rows.
-    static func keepsRows(columns: Int) -> Bool { usesPanelKernel && columns >= vectorWidth }
+    static func rowsAreIndependent(columns: Int) -> Bool { usesPanelKernel && columns >= vectorWidth }
 
     /// Whether the bits of a row of a product without packing of at most `maximumUnpackedMultiplications` do not depend on the other rows.
-    static func keepsUnpackedRows(columns: Int) -> Bool { keepsRowsOfBLAS && columns >= vectorWidth }
+    static func unpackedRowsAreIndependent(columns: Int) -> Bool { rowsOfBLASAreIndependent && columns >= vectorWidth }
 
-    private static let keepsRowsOfBLAS: Bool = {
+    private static let rowsOfBLASAreIndependent: Bool = {
         setUp
         return usesPanelKernel && BLAS.usesAVX512
     }()

@@ -38,7 +38,7 @@ struct MemoryPlanner {
         let blocks: Int
     }
 
-    private let operations: [Operation]
+    private let operations: [PlanOperation]
     private let input: TensorShape
     private let options: ExecutionPlan.Options
     private let training: Bool
@@ -55,7 +55,7 @@ struct MemoryPlanner {
 
     /// Creates a planner for fused operations, in order of execution.
     /// - Parameter input: The shape of the network's input.
-    init(_ operations: [Operation], input: TensorShape, options: ExecutionPlan.Options) {
+    init(_ operations: [PlanOperation], input: TensorShape, options: ExecutionPlan.Options) {
         self.operations = operations
         self.input = input
         self.options = options
@@ -159,7 +159,7 @@ struct MemoryPlanner {
     }
 
     /// Returns the buffer of the moments of an operation's first input; nil if it does not read them or its producer does not record them.
-    private mutating func momentsBuffer(for operation: Operation, buffers: [Buffers]) -> MomentsBuffer? {
+    private mutating func momentsBuffer(for operation: PlanOperation, buffers: [Buffers]) -> MomentsBuffer? {
         let source = operation.sources[0]
         guard training && !operation.isFrozen && operation.kernel.readsMoments && source >= 0 else { return nil }
         if let existing = buffers[source].outputMoments { return existing }

@@ -1,5 +1,5 @@
 /// One operation of a plan: a node of the network, or several fused nodes.
-struct Operation {
+struct PlanOperation {
     /// The indices of its nodes in `Network.nodes`; the output of the last one is the output of the operation.
     var nodeIndices: [Int]
     /// The names of the nodes, joined with +.
@@ -33,7 +33,7 @@ struct OperatorFusion {
     /// - Parameter quantization: The quantization of the network; it applies if the options ask for predictions in int8.
     static func operations(
         of network: Network, layout: ParameterLayout, quantization: Quantization?, options: ExecutionPlan.Options
-    ) -> [Operation] {
+    ) -> [PlanOperation] {
         let fusion = OperatorFusion(network, options)
         let operations = fusion.operations(fusion.fused(fusion.singleNodes()), layout)
         guard let quantization, options.usesInt8 else { return operations }
@@ -191,7 +191,7 @@ struct OperatorFusion {
     private func isFrozen(_ node: Int) -> Bool { options.frozen.contains(network.nodes[node].name) }
 
     /// Turns groups into operations, in the order of their last nodes.
-    private func operations(_ groups: [Group], _ layout: ParameterLayout) -> [Operation] {
+    private func operations(_ groups: [Group], _ layout: ParameterLayout) -> [PlanOperation] {
         let groups = groups.sorted { ($0.nodes.last ?? 0) < ($1.nodes.last ?? 0) }
         var producers = [-1: -1]
         return groups.enumerated().map { index, group in
@@ -199,7 +199,7 @@ struct OperatorFusion {
             let last = group.nodes[group.nodes.count - 1]
             producers[last] = index
             let inputs = group.sources.map { $0 < 0 ? network.input : network.shapes[$0] }
-            return Operation(
+            return PlanOperation(
                 nodeIndices: group.nodes, name: nodes.map(\.name).joined(separator: "+"),
                 kind: type(of: nodes[0].layer).kind, kernel: group.kernel,
                 sources: group.sources.map { source in

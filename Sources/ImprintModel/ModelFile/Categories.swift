@@ -75,10 +75,10 @@ public struct Categories: Hashable, Sendable {
     /// A JSON decoder would silently drop the first of two categories with the same name.
     private static func parsed(_ bytes: [UInt8]) throws(CategoriesError) -> [String: [String]] {
         var labels: [String: [String]] = [:]
-        var scanner = HeaderScanner(bytes)
+        var scanner = StrictJSONScanner(bytes)
         do {
             scanner.skipSpace()
-            try scanner.object { (scanner, category) throws(HeaderScanner.Problem) in
+            try scanner.object { (scanner, category) throws(StrictJSONScanner.Problem) in
                 labels[category] = try scanner.strings()
             }
             try scanner.end()

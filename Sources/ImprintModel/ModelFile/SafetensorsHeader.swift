@@ -21,7 +21,7 @@ extension Safetensors.Header {
     package init(_ bytes: [UInt8], dataLength: Int) throws(SafetensorsError.Problem) {
         var metadata: [String: String] = [:]
         var fields: [TensorFields] = []
-        var scanner = HeaderScanner(bytes)
+        var scanner = StrictJSONScanner(bytes)
         try scanner.object { (scanner, key) throws(Problem) in
             if key == metadataKey {
                 try scanner.object { (scanner, key) throws(Problem) in metadata[key] = try scanner.string() }
@@ -60,7 +60,7 @@ private struct TensorFields {
     private let notARange: Problem
 
     /// Reads an object with the fields of a tensor.
-    init(of name: String, from scanner: inout HeaderScanner) throws(Problem) {
+    init(of name: String, from scanner: inout StrictJSONScanner) throws(Problem) {
         var elementName: String?
         var shape: [Int]?
         var offsets: [Int]?

@@ -73,7 +73,8 @@ struct ConvolutionProduct {
     /// The minimum number of rows of an image for sharing its rows instead of the output channels.
     private static let minimumSharedRows = 96
 
-    // Matrix products must have the same rows for any number of processes if their bits depend on the number of rows (`GEMM.keepsRows`).
+    // Matrix products must have the same rows for any number of processes, unless their bits do not depend on the other rows
+    // (`GEMM.rowsAreIndependent`).
 
     /// The maximum number of output blocks in which a pass records moments.
     static func momentBlocks(_ layer: Convolution, over input: TensorShape, batch: Int, pixels: Int) -> Int {
@@ -106,11 +107,11 @@ struct ConvolutionProduct {
 
     /// The output blocks of a forward pass with packed weights over some windows.
     func outputBlocks(_ all: Range<Int>) -> OutputBlocks {
-        context.outputMoments == nil && keepsRows
+        context.outputMoments == nil && rowsAreIndependent
             ? .equal(count: outputBlockCount(rows: all.count), rows: all.count) : .units(rowBlocks)
     }
 
-    private var keepsRows: Bool { GEMM.keepsRows(columns: outputChannels) }
+    private var rowsAreIndependent: Bool { GEMM.rowsAreIndependent(columns: outputChannels) }
 
     /// The blocks that do not depend on the number of processes.
     var rowBlocks: RowBlocks {
@@ -290,7 +291,7 @@ struct ConvolutionProduct {
             copies ? UnsafePointer(columns) : UnsafePointer(context.input.values), stride: rowLength)
         context.worker.forEachChunk(panelCount) { panelIndex in
             let panel = panel(panelIndex)
-            guard !keepsRows else { return multiply(all, x, panel) }
+            guard !rowsAreIndependent else { return multiply(all, x, panel) }
             for index in 0..<blocks.count {
                 let rows = blocks[index]
                 let first = GEMM.Matrix(x.values + rows.lowerBound * rowLength, stride: rowLength)

@@ -134,10 +134,10 @@ struct Winograd {
         // Blocks within units of the batch: moments can then be recorded while a block is in the cache. Larger blocks are more efficient if the
         // units are small, or if no moments are recorded, but possible only if the bits of a row do not depend on the others.
         let units = momentBlocks(context.part)
-        let keepsRows =
-            GEMM.keepsUnpackedRows(columns: panelRange(panelCount - 1).count)
+        let rowsAreIndependent =
+            GEMM.unpackedRowsAreIndependent(columns: panelRange(panelCount - 1).count)
             && blockTiles * panelWidth * inputs <= GEMM.maximumUnpackedMultiplications
-        let crossesUnits = keepsRows && (!isRecording || units.rowsPerUnit < blockRows)
+        let crossesUnits = rowsAreIndependent && (!isRecording || units.rowsPerUnit < blockRows)
         let rows = batch * Int(tiles.tile_rows)
         let blocks: Blocks =
             crossesUnits

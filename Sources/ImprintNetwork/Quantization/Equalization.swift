@@ -13,12 +13,12 @@ import Foundation
 /// For depthwise convolutions and sums, α = 1 is always best.
 struct Equalization {
     private let network: Network
-    private let operations: [Operation]
+    private let operations: [PlanOperation]
     private let parameters: Parameters
     private let statistics: [String: ActivationStatistics]
 
     init(
-        _ network: Network, _ operations: [Operation], _ parameters: Parameters,
+        _ network: Network, _ operations: [PlanOperation], _ parameters: Parameters,
         _ statistics: [String: ActivationStatistics]
     ) {
         self.network = network

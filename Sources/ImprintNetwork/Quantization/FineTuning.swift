@@ -156,7 +156,7 @@ private final class QuantizedObjective: TrainingObjective {
     // MARK: Units
 
     private static func tensors(
-        of operation: Operation, _ parameters: Parameters, _ quantization: Quantization
+        of operation: PlanOperation, _ parameters: Parameters, _ quantization: Quantization
     ) -> [Tensor] {
         let entries = operation.entries
         guard let weight = entries.first, let weights = quantization.weights[weight.node] else { return [] }

@@ -38,7 +38,7 @@ package struct IntegerActivations {
 
     /// Returns the quantization of the output of each operation, as far as it is known, by the operation's last node.
     private static func quantizations(
-        _ operations: [Operation], _ quantization: Quantization, _ network: Network
+        _ operations: [PlanOperation], _ quantization: Quantization, _ network: Network
     ) -> [Int: Quantization.Activation] {
         var result: [Int: Quantization.Activation] = [:]
         if let input = quantization.activations[Network.inputName], input.scales.count == network.input.channels {

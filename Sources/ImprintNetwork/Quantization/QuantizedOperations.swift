@@ -3,7 +3,7 @@
 /// Convolutions and dense layers with quantized weights read uint8 activations. Operations that only select or move values use uint8 if their
 /// readers read uint8. Where an operation needs the other format, a conversion precedes it.
 struct QuantizedOperations {
-    private let operations: [Operation]
+    private let operations: [PlanOperation]
     private let network: Network
     private let quantization: Quantization
     /// The head if it must read a float32 activation, because `ExecutionPlan.headInput` returns it.
@@ -13,15 +13,15 @@ struct QuantizedOperations {
     /// For each operation, whether operations read its output as uint8, and whether it reads uint8 itself.
     private var isReadAsBytes: [Bool] = []
     private var readsBytes: [Bool] = []
-    private var result: [Operation] = []
+    private var result: [PlanOperation] = []
     /// For each operation, the index in `result` of the operation with its output as float32 and as uint8; −1 is the network's input.
     private var floats: [Int: Int] = [-1: -1]
     private var bytes: [Int: Int] = [:]
 
     /// Returns the operations of a plan, some of them on integers.
     static func converted(
-        _ operations: [Operation], of network: Network, _ quantization: Quantization, options: ExecutionPlan.Options
-    ) -> [Operation] {
+        _ operations: [PlanOperation], of network: Network, _ quantization: Quantization, options: ExecutionPlan.Options
+    ) -> [PlanOperation] {
         var conversion = QuantizedOperations(
             operations: operations, network: network, quantization: quantization,
             floatReader: options.keepsHeadInput ? network.headIndex : nil)
@@ -29,7 +29,7 @@ struct QuantizedOperations {
         return conversion.result
     }
 
-    private init(operations: [Operation], network: Network, quantization: Quantization, floatReader: Int?) {
+    private init(operations: [PlanOperation], network: Network, quantization: Quantization, floatReader: Int?) {
         self.operations = operations
         self.network = network
         self.quantization = quantization
@@ -47,7 +47,7 @@ struct QuantizedOperations {
 
     /// Returns the outputs whose values operations read as uint8, except those of operations that only move values.
     static func roundedOutputs(
-        of operations: [Operation], in network: Network, _ quantization: Quantization
+        of operations: [PlanOperation], in network: Network, _ quantization: Quantization
     ) -> [RoundedOutput] {
         var conversion = QuantizedOperations(
             operations: operations, network: network, quantization: quantization, floatReader: nil)
@@ -105,7 +105,7 @@ struct QuantizedOperations {
     // MARK: Quantizations
 
     /// The quantization of an operation's output, nil if it is not known.
-    private func activation(of operation: Operation) -> Quantization.Activation? {
+    private func activation(of operation: PlanOperation) -> Quantization.Activation? {
         let sources = operation.sources.map { input($0) }
         if moves(operation) {
             guard sources.allSatisfy({ $0 != nil }) else { return nil }
@@ -128,21 +128,21 @@ struct QuantizedOperations {
 
     // MARK: Kernels
 
-    private func layers(of operation: Operation) -> [any Layer] {
+    private func layers(of operation: PlanOperation) -> [any Layer] {
         operation.nodeIndices.map { network.nodes[$0].layer }
     }
 
     /// Whether an operation only selects or moves values.
-    static func moves(_ operation: Operation, in network: Network) -> Bool {
+    static func moves(_ operation: PlanOperation, in network: Network) -> Bool {
         let layer = network.nodes[operation.nodeIndices[0]].layer
         return operation.nodeIndices.count == 1
             && (layer is MaxPool || layer is Flatten || layer is Dropout || layer is Concat)
     }
 
-    private func moves(_ operation: Operation) -> Bool { Self.moves(operation, in: network) }
+    private func moves(_ operation: PlanOperation) -> Bool { Self.moves(operation, in: network) }
 
     /// The kernel of an operation that reads uint8.
-    private func integerKernel(of operation: Operation, output: Quantization.Activation?) -> (any LayerKernel)? {
+    private func integerKernel(of operation: PlanOperation, output: Quantization.Activation?) -> (any LayerKernel)? {
         guard moves(operation) else { return convolution(of: operation, output: output) }
         return switch layers(of: operation)[0] {
         case let pool as MaxPool: QuantizedMaxPool(pool)
@@ -152,7 +152,7 @@ struct QuantizedOperations {
     }
 
     /// The kernel of a global average that reads uint8, which takes less memory traffic; nil if its input exists as float32.
-    private func average(of operation: Operation) -> QuantizedAverage? {
+    private func average(of operation: PlanOperation) -> QuantizedAverage? {
         let source = operation.sources[0]
         guard layers(of: operation).first is GlobalAveragePool, bytes[source] != nil, floats[source] == nil,
             // The sums of more pixels could overflow.
@@ -165,7 +165,7 @@ struct QuantizedOperations {
 
     /// The integer kernel of a convolution or dense layer; nil if the quantization does not contain it.
     /// - Parameter output: The quantization of the output; nil for float32.
-    private func convolution(of operation: Operation, output: Quantization.Activation?) -> QuantizedConvolution? {
+    private func convolution(of operation: PlanOperation, output: Quantization.Activation?) -> QuantizedConvolution? {
         guard let weights = quantization.weights[network.nodes[operation.nodeIndices[0]].name] else { return nil }
         let inputs = operation.sources.map { input($0) }
         let prepacked: PrepackedConvolution
@@ -187,7 +187,7 @@ struct QuantizedOperations {
     // MARK: Operations
 
     private mutating func append(
-        _ operation: Operation, _ kernel: any LayerKernel, _ sources: [Int], isInteger: Bool
+        _ operation: PlanOperation, _ kernel: any LayerKernel, _ sources: [Int], isInteger: Bool
     ) {
         var copy = operation
         copy.kernel = kernel
@@ -202,7 +202,7 @@ struct QuantizedOperations {
         let shape = source < 0 ? network.input : operations[source].output
         let name = source < 0 ? Network.inputName : operations[source].name
         result.append(
-            Operation(
+            PlanOperation(
                 nodeIndices: source < 0 ? [-1] : operations[source].nodeIndices, name: name,
                 kind: isInteger ? "quantize" : "dequantize", kernel: kernel, sources: [from], inputs: [shape],
                 output: shape, entries: [], isFrozen: false, algorithm: .direct, isInteger: isInteger))
@@ -229,7 +229,7 @@ struct QuantizedOperations {
     }
 
     /// The index of a conversion to uint8 that belongs to the nodes of its only reader, so that `ExecutionPlan.headInput` finds its input.
-    private mutating func byteCopy(_ source: Int, for reader: Operation) -> Int {
+    private mutating func byteCopy(_ source: Int, for reader: PlanOperation) -> Int {
         let index = quantized(source)
         result[index].nodeIndices = reader.nodeIndices
         return index

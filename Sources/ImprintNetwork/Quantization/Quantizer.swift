@@ -61,7 +61,7 @@ public struct Quantizer {
     }
 
     /// The fused operations of a float32 plan.
-    func operations() -> [Operation] {
+    func operations() -> [PlanOperation] {
         var options = ExecutionPlan.Options(batchSize: 1, workers: workers)
         options.precision = .float32
         return OperatorFusion.operations(of: network, layout: original.layout, quantization: nil, options: options)

@@ -22,7 +22,7 @@ struct WeightRounding {
     /// The inputs of an int8 layer.
     private final class Inputs {
         let window: imprint_window
-        let operation: Operation
+        let operation: PlanOperation
         /// The number of values of a window: kernel elements and input channels.
         let elements, channels: Int
         let isDepthwise: Bool
@@ -32,7 +32,7 @@ struct WeightRounding {
         var rows: [Float] = []
         var count = 0.0
 
-        init(_ operation: Operation) {
+        init(_ operation: PlanOperation) {
             self.operation = operation
             let input = operation.inputs[0]
             let convolution = (operation.kernel as? PrepackedConvolution)?.convolution
@@ -57,7 +57,7 @@ struct WeightRounding {
     /// The inputs of int8 layers, by the name of the activation that they read.
     private var inputs: [String: [Inputs]] = [:]
 
-    init(_ network: Network, _ operations: [Operation], _ parameters: Parameters, _ quantization: Quantization) {
+    init(_ network: Network, _ operations: [PlanOperation], _ parameters: Parameters, _ quantization: Quantization) {
         self.network = network
         self.parameters = parameters
         self.quantization = quantization

@@ -2,8 +2,8 @@
 ///
 /// Such JSON is two objects deep and contains only strings, counts and lists of these. The scanner has a function for each of them and does
 /// not recurse, so nesting in a hostile file cannot exhaust the stack. It accepts only the expected bytes outside strings, and only valid
-/// UTF-8 inside strings.
-struct HeaderScanner {
+/// UTF-8 inside strings. It throws the problems of a safetensors header; `Categories` replaces them by its own errors.
+struct StrictJSONScanner {
     typealias Problem = SafetensorsError.Problem
 
     private let bytes: [UInt8]
@@ -16,7 +16,7 @@ struct HeaderScanner {
     /// Reads `{"key": …, …}`, in which no key may occur twice.
     /// - Parameter member: Reads the value of each key.
     mutating func object(
-        _ member: (inout HeaderScanner, _ key: String) throws(Problem) -> Void
+        _ member: (inout StrictJSONScanner, _ key: String) throws(Problem) -> Void
     ) throws(Problem) {
         var keys = Set<String>()
         try list(from: "{", to: "}") { scanner throws(Problem) in
@@ -122,7 +122,7 @@ struct HeaderScanner {
 
     private mutating func list(
         from open: Unicode.Scalar, to close: Unicode.Scalar,
-        _ element: (inout HeaderScanner) throws(Problem) -> Void
+        _ element: (inout StrictJSONScanner) throws(Problem) -> Void
     ) throws(Problem) {
         try expect(open)
         skipSpace()
