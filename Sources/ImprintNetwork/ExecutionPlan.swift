@@ -55,10 +55,18 @@ public final class ExecutionPlan {
     private var backwardThreads: ThreadAdaptation
     private let randomness: Randomness
     private let currentBatch: CurrentBatch
-    /// Receives the output of each operation of a forward pass; nil for none.
-    var observer: Observer?
-    /// Receives the name of the last node of an operation, the values of its output and the shape.
-    typealias Observer = (String, UnsafePointer<Float>, TensorShape) -> Void
+
+    /// Receives the name of a node, its output for the images of a pass, [count, height, width, channels], and the shape of one image.
+    public typealias Observer = (
+        _ node: String, _ values: UnsafeBufferPointer<Float>, _ shape: TensorShape
+    ) -> Void
+
+    /// Receives the intermediate activations of `forward(count:)`, like the forward hooks of PyTorch; nil for none.
+    ///
+    /// The plan calls it after each operation, in order of execution, on the thread that calls `forward(count:)`. Copy the values that you need:
+    /// later operations reuse the memory. If nodes are fused, only the last one has an output, so the observer does not receive the others. In
+    /// int8, it does not receive outputs of 8-bit integers.
+    public var observer: Observer?
 
     /// Compiles `network` to run with `parameters`.
     /// - Throws: `NetworkError` if the mode is training and all layers are frozen, if the precision is int8 and the parameters are not
@@ -299,7 +307,9 @@ extension ExecutionPlan {
     private func observe(_ step: Step, _ observer: Observer) {
         let (output, nodes) = (step.context.output, step.operation.nodeIndices)
         guard !step.operation.isInteger, let last = nodes.last, last >= 0 else { return }
-        observer(network.nodes[last].name, output.values, output.shape)
+        observer(
+            network.nodes[last].name, UnsafeBufferPointer(start: output.values, count: count * output.shape.count),
+            output.shape)
     }
 }
 

@@ -7,7 +7,12 @@ extension ExecutionPlan {
         public var batchSize: Int
         /// The purpose of the plan.
         public var mode: Mode
-        /// The threads that share the work; the results do not depend on their number.
+        /// The number of threads that share the work, at least 1; the results do not depend on it.
+        public var threads: Int {
+            get { workers.count }
+            set { workers = Workers(newValue, processes: workers.processes) }
+        }
+        /// The threads, and the processes of a training run, that share the work.
         package var workers: Workers
         /// The names of the frozen nodes: training does not change their parameters and statistics.
         public var frozen: Set<String>
@@ -21,7 +26,7 @@ extension ExecutionPlan {
         /// convolutions that are matrix products compute y = x·W and dx = dy·Wᵀ with operands that are rounded to bfloat16, except for few rows.
         /// Sums, the gradients of the weights, the parameters and all other layers are float32 (Kalamkar et al., "A study of BFLOAT16 for deep
         /// learning training", 2019).
-        public var precision = Precision.float32
+        public var precision: Precision
         /// Whether `ExecutionPlan.headInput` can be read after a pass; its memory is then not reused.
         package var keepsHeadInput = false
         /// A thread pool shared with plans that never run at the same time; nil if the plan creates its own.
@@ -31,23 +36,24 @@ extension ExecutionPlan {
         /// - Parameters:
         ///   - batchSize: The largest number of images per pass, at least 1.
         ///   - mode: The purpose of the plan.
-        ///   - threads: The number of threads that share the work.
+        ///   - threads: The number of threads that share the work, at least 1.
         ///   - frozen: The names of the frozen nodes.
         ///   - inputGradient: Whether the backward pass computes the gradient with respect to the network's input.
         ///   - seed: The seed of the random numbers in a pass.
+        ///   - precision: The precision of matrix products.
         public init(
             batchSize: Int, mode: Mode = .prediction, threads: Int = 1, frozen: Set<String> = [],
-            inputGradient: Bool = false, seed: UInt64 = 0
+            inputGradient: Bool = false, seed: UInt64 = 0, precision: Precision = .float32
         ) {
             self.init(
                 batchSize: batchSize, mode: mode, workers: Workers(threads), frozen: frozen,
-                inputGradient: inputGradient, seed: seed)
+                inputGradient: inputGradient, seed: seed, precision: precision)
         }
 
         /// Creates options with the given workers.
         package init(
             batchSize: Int, mode: Mode = .prediction, workers: Workers, frozen: Set<String> = [],
-            inputGradient: Bool = false, seed: UInt64 = 0
+            inputGradient: Bool = false, seed: UInt64 = 0, precision: Precision = .float32
         ) {
             precondition(batchSize >= 1, "batchSize is \(batchSize), expected at least 1")
             self.batchSize = batchSize
@@ -56,6 +62,7 @@ extension ExecutionPlan {
             self.frozen = frozen
             self.inputGradient = inputGradient
             self.seed = seed
+            self.precision = precision
         }
 
         /// Whether weights are packed before the second pass instead of the first.

@@ -59,8 +59,7 @@ extension Network {
             let layout = ParameterLayout(network)
             parameterCount = layout.trainableCount
             multiplications = saturatingSum(layers.map(\.multiplications))
-            var options = ExecutionPlan.Options(batchSize: 1)
-            options.precision = .automatic
+            let options = ExecutionPlan.Options(batchSize: 1, precision: .automatic)
             let plan = ExecutionPlan.Overview(network, options: options, quantization: quantization)
             let parameterByteCount = layout.count * MemoryLayout<Float>.stride
             memory = PredictionMemory(

@@ -164,9 +164,11 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
         return examples
     }
 
-    @Test("The examples of custom layers, objectives and optimizers run")
+    @Test("The examples of custom layers, observers, objectives and optimizers run")
     func networkExamples() throws {
         #expect(try scaledOutput() == (0..<12).map { Float($0) / 2 })
+        let mean = try #require(try meanActivations()["probabilities"])
+        #expect(abs(mean - 0.5) < 1e-5)
         let samples: [(input: [Float], target: Float)] = [([1, 0], 2), ([0, 1], -1), ([1, 1], 1), ([2, 1], 3)]
         for weights in [try fittedWeights(samples: samples), try weightsOfAdagrad(samples: samples)] {
             #expect(weights.count == 2 && abs(weights[0] - 2) < 0.1 && abs(weights[1] + 1) < 0.1)

@@ -14,6 +14,21 @@ private func networkLandingPage() throws {
     // Example ends
 }
 
+func meanActivations() throws -> [String: Float] {
+    let network = try Network.lenet(labels: 2)
+    let plan = try ExecutionPlan(
+        network, parameters: Parameters(network, seed: 1), options: ExecutionPlan.Options(batchSize: 1))
+    for index in plan.input.indices { plan.input[index] = 0.5 }
+    // Example of Sources/ImprintNetwork/ImprintNetwork.docc/ImprintNetwork.md begins
+    var means: [String: Float] = [:]
+    plan.observer = { node, values, shape in
+        means[node] = values.reduce(0, +) / Float(values.count)
+    }
+    plan.forward(count: 1)
+    // Example ends
+    return means
+}
+
 private enum CustomTypes {
     // Example of Sources/ImprintNetwork/ImprintNetwork.docc/AddALayer.md begins
     struct Scale: Layer {

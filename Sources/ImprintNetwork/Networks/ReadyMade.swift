@@ -115,8 +115,8 @@ extension Network {
     ///
     /// Eight 3x3 convolutions with batch normalization and ReLU, four of them with stride 2, and a 1x1 convolution. Input:
     /// [batch, height, width, 3], patches of 96 pixels in training and images of any size in prediction. Output: [batch, ⌈height / 16⌉,
-    /// ⌈width / 16⌉, logos]. With box regression, four more channels of the output describe the box of a logo at each position; see
-    /// `BoxCode`.
+    /// ⌈width / 16⌉, logos]. With box regression, four more channels of the output describe the box of a logo at each position
+    /// (docs/explanation/detection.md).
     ///
     /// Neighbouring positions of the heat map are 16 pixels apart. Position i is centred at pixel 16 · i, and its receptive field is 103
     /// pixels wide.

@@ -62,8 +62,7 @@ public struct Quantizer {
 
     /// The fused operations of a float32 plan.
     func operations() -> [PlanOperation] {
-        var options = ExecutionPlan.Options(batchSize: 1, workers: workers)
-        options.precision = .float32
+        let options = ExecutionPlan.Options(batchSize: 1, workers: workers)
         return OperatorFusion.operations(of: network, layout: original.layout, quantization: nil, options: options)
     }
 
@@ -89,7 +88,7 @@ public struct Quantizer {
             guard let plan = plans[image.shape] else { continue }
             try image.write(plan.input)
             plan.observer = observer
-            if let values = plan.input.baseAddress { observer?(Network.inputName, UnsafePointer(values), image.shape) }
+            observer?(Network.inputName, UnsafeBufferPointer(plan.input), image.shape)
             plan.forward(count: 1)
             try body(index, plan.output)
         }
@@ -105,7 +104,8 @@ private final class Recorder {
     var quantity = Quantity.ranges
     private(set) var statistics: [String: ActivationStatistics] = [:]
 
-    func record(_ name: String, _ values: UnsafePointer<Float>, _ shape: TensorShape) {
+    func record(_ name: String, _ values: UnsafeBufferPointer<Float>, _ shape: TensorShape) {
+        guard let values = values.baseAddress else { return }
         switch quantity {
         case .ranges:
             statistics[name, default: ActivationStatistics(channels: shape.channels)].recordRange(

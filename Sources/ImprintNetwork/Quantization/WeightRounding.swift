@@ -73,7 +73,8 @@ struct WeightRounding {
     // MARK: Statistics
 
     /// Records an activation of an image.
-    func record(_ name: String, _ values: UnsafePointer<Float>, _ shape: TensorShape) {
+    func record(_ name: String, _ values: UnsafeBufferPointer<Float>, _ shape: TensorShape) {
+        guard let values = values.baseAddress else { return }
         for layer in inputs[name] ?? [] { record(values, shape, layer) }
     }
 

@@ -12,9 +12,9 @@
 /// position. The other two are the logarithms of the box's width and height relative to a typical size:
 /// t = (x − column, y − row, ln(width / size), ln(height / size)). This is the parametrization of
 /// Ren et al., "Faster R-CNN" (2015), with a single square anchor.
-public enum BoxCode {
+package enum BoxCode {
     /// The number of values.
-    public static let count = 4
+    package static let count = 4
     /// The bound to which decoded logarithms are clamped, ±4; it prevents an overflow.
     package static let maximumLogarithm: Float = 4
 
