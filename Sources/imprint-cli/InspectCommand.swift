@@ -188,10 +188,10 @@ private struct PersonalizationLine: Encodable {
         base = personalization.base
         added = personalization.addedLabels
         labels = personalization.columns.map(\.label)
-        layers = personalization.factors.map(\.parameter)
+        layers = personalization.adapters.map(\.parameter)
         parameters =
             personalization.columns.reduce(0) { $0 + $1.weights.count + 1 }
-            + personalization.factors.reduce(0) { $0 + $1.left.count + $1.right.count }
+            + personalization.adapters.reduce(0) { $0 + $1.left.count + $1.right.count }
         examples = personalization.record.examples
         corrections = personalization.record.corrections
     }

@@ -12,10 +12,10 @@ import Testing
 @Suite struct AppliedPersonalizationTests {
     private func personalization(
         of model: ModelFile, _ columns: [Personalization.Column] = [], added: [String] = [],
-        _ factors: [Personalization.Factors] = [], base: String? = nil
+        _ adapters: [Personalization.LowRankAdapter] = [], base: String? = nil
     ) throws -> Personalization {
         Personalization(
-            base: try base ?? model.identity, addedLabels: added, columns: columns, factors: factors,
+            base: try base ?? model.identity, addedLabels: added, columns: columns, adapters: adapters,
             record: .init(examples: [:]))
     }
 
@@ -96,16 +96,16 @@ import Testing
         #expect(result.detector == model.detector && result.labels == model.labels)
     }
 
-    @Test("The product of the factors is added to the weights", arguments: [1, 2, 7])
-    func factors(rank: Int) throws {
+    @Test("The product of the adapters is added to the weights", arguments: [1, 2, 7])
+    func adapters(rank: Int) throws {
         let model = try tunableModel()
         let shapes = [("conv.weight", 18, 4), ("middle.weight", 4, 5)]
-        let factors = shapes.map { Personalization.Factors.sample($0, rows: $1, columns: $2, rank: rank) }
+        let adapters = shapes.map { Personalization.LowRankAdapter.sample($0, rows: $1, columns: $2, rank: rank) }
         let column = Personalization.Column.sample("new", 5)
         for added in [[], ["new"]] {
             let result = try model.personalized(
-                with: personalization(of: model, added.isEmpty ? [] : [column], added: added, factors))
-            for (part, (name, rows, columns)) in zip(factors, shapes) {
+                with: personalization(of: model, added.isEmpty ? [] : [column], added: added, adapters))
+            for (part, (name, rows, columns)) in zip(adapters, shapes) {
                 let old = try #require(model.parameters[name])
                 let new = try #require(result.parameters[name])
                 #expect(new.count == rows * columns)
@@ -190,12 +190,12 @@ import Testing
 
     @Test("A personalization that does not fit the model is rejected with its reason") func misfits() throws {
         let model = try tunableModel()
-        typealias Factors = Personalization.Factors
+        typealias LowRankAdapter = Personalization.LowRankAdapter
         let cat = Personalization.Column.sample("cat", 5)
-        func factors(_ name: String, _ left: Int, _ right: Int, rank: Int) throws -> Personalization {
-            let layerFactors = Factors(
+        func adapting(_ name: String, _ left: Int, _ right: Int, rank: Int) throws -> Personalization {
+            let adapter = LowRankAdapter(
                 parameter: name, left: sampleValues(left, "left"), right: sampleValues(right, "right"), rank: rank)
-            return try personalization(of: model, [], [layerFactors])
+            return try personalization(of: model, [], [adapter])
         }
         let cases: [(Personalization, String)] = [
             (
@@ -213,17 +213,17 @@ import Testing
             (try personalization(of: model, [cat, cat]), "a label twice"),
             (try personalization(of: model, [cat, .sample("dog", 4)]), "columns of different lengths"),
             (try personalization(of: model, [cat], added: ["new"]), "an added label without a column"),
-            (try factors("conv.weights", 18, 4, rank: 1), "factors for conv.weights, whose shape is unknown"),
-            (try factors("", 18, 4, rank: 1), "factors for , whose shape is unknown"),
-            (try factors("conv.bias", 1, 4, rank: 1), "factors for conv.bias, whose shape is [4]"),
-            (try factors("norm.scale", 1, 4, rank: 1), "factors for norm.scale, whose shape is [4]"),
-            (try factors("conv.weight", 17, 4, rank: 1), "factors for conv.weight, whose shape is [2, 3, 3, 4]"),
-            (try factors("conv.weight", 18, 5, rank: 1), "factors for conv.weight, whose shape is [2, 3, 3, 4]"),
-            (try factors("conv.weight", 18, 4, rank: 2), "factors for conv.weight, whose shape is [2, 3, 3, 4]"),
-            (try factors("middle.weight", 5, 4, rank: 1), "factors for middle.weight, whose shape is [4, 5]"),
-            (try factors("middle.weight", 0, 0, rank: 1), "factors for middle.weight"),
-            (try factors("middle.weight", 0, 0, rank: .max), "factors for middle.weight"),
-            (try factors("head.weight", 5, 3, rank: 1), "factors for head.weight, which is the head"),
+            (try adapting("conv.weights", 18, 4, rank: 1), "an adapter of conv.weights, whose shape is unknown"),
+            (try adapting("", 18, 4, rank: 1), "an adapter of , whose shape is unknown"),
+            (try adapting("conv.bias", 1, 4, rank: 1), "an adapter of conv.bias, whose shape is [4]"),
+            (try adapting("norm.scale", 1, 4, rank: 1), "an adapter of norm.scale, whose shape is [4]"),
+            (try adapting("conv.weight", 17, 4, rank: 1), "an adapter of conv.weight, whose shape is [2, 3, 3, 4]"),
+            (try adapting("conv.weight", 18, 5, rank: 1), "an adapter of conv.weight, whose shape is [2, 3, 3, 4]"),
+            (try adapting("conv.weight", 18, 4, rank: 2), "an adapter of conv.weight, whose shape is [2, 3, 3, 4]"),
+            (try adapting("middle.weight", 5, 4, rank: 1), "an adapter of middle.weight, whose shape is [4, 5]"),
+            (try adapting("middle.weight", 0, 0, rank: 1), "an adapter of middle.weight"),
+            (try adapting("middle.weight", 0, 0, rank: .max), "an adapter of middle.weight"),
+            (try adapting("head.weight", 5, 3, rank: 1), "an adapter of head.weight, which is the head"),
         ]
         for (personalization, text) in cases {
             let error = #expect(throws: ModelFileError.self) { try model.personalized(with: personalization) }

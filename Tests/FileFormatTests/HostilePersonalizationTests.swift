@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test("The tensors of factors are unexpected if the list of factors is missing") func missingFactors() throws {
+    @Test("The tensors of adapters are unexpected if the list of adapters is missing") func missingAdapters() throws {
         try expectRefused(["imprint.factors": nil], "4 tensors besides the head's for 0 layers")
     }
 
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "Invalid labels, factors and photo counts are rejected with their reason",
+        "Invalid labels, adapters and photo counts are rejected with their reason",
         arguments: [
             (["imprint.columns": "[\"dog\",\"dog\"]", "imprint.labels": "[]"], "a label twice"),
             (["imprint.columns": "[\"dog\",\"cat\"]"], "an added label without a column"),
@@ -136,7 +136,7 @@ import Testing
             (["imprint.labels": "[]", "imprint.columns": "[]"], "0 labels for 2 columns"),
             (["imprint.columns": "[\"dog\"]", "imprint.labels": "[]"], "1 labels for 2 columns"),
             (["imprint.columns": "[\"dog\",\"\\\"new\\\"\",\"cat\"]"], "3 labels for 2 columns"),
-            (["imprint.factors": "[\"conv.weight\",\"conv.weight\"]"], "two changes of one layer"),
+            (["imprint.factors": "[\"conv.weight\",\"conv.weight\"]"], "two adapters of one layer"),
             (["imprint.factors": "[\"conv.weight\"]"], "4 tensors besides the head's for 1 layers"),
             (["imprint.factors": "[\"conv.weight\",\"other\"]"], "there is no tensor of that name"),
             (["imprint.examples": "{\"examples\":{\"dog\":-1},\"corrections\":{}}"], "negative"),
@@ -183,11 +183,14 @@ import Testing
             Replacement(name: "head.bias", shape: [3], text: "2 labels for 2 columns and 3 biases"),
             Replacement(name: "head.bias", shape: [0], text: "2 labels for 2 columns and 0 biases"),
             Replacement(name: "head.bias", shape: [1, 2], text: "with 1 axes"),
-            Replacement(name: "conv.weight.left", shape: [18, 3], text: "factors of shapes [18, 3] and [2, 4]"),
+            Replacement(
+                name: "conv.weight.left", shape: [18, 3], text: "adapter matrices of shapes [18, 3] and [2, 4]"),
             Replacement(name: "conv.weight.left", shape: [36], text: "with 2 axes"),
-            Replacement(name: "conv.weight.right", shape: [1, 8], text: "factors of shapes [18, 2] and [1, 8]"),
-            Replacement(name: "conv.weight.left", shape: [0, 2], text: "factors of shapes [0, 2]"),
-            Replacement(name: "conv.weight.right", shape: [2, 0], text: "factors of shapes [18, 2] and [2, 0]"),
+            Replacement(
+                name: "conv.weight.right", shape: [1, 8], text: "adapter matrices of shapes [18, 2] and [1, 8]"),
+            Replacement(name: "conv.weight.left", shape: [0, 2], text: "adapter matrices of shapes [0, 2]"),
+            Replacement(
+                name: "conv.weight.right", shape: [2, 0], text: "adapter matrices of shapes [18, 2] and [2, 0]"),
             Replacement(name: "head.weight", shape: [5, 2], value: .nan, text: "the tensor head.weight has a value"),
             Replacement(name: "head.bias", shape: [2], value: .infinity, text: "the tensor head.bias has a value"),
             Replacement(name: "conv.weight.left", shape: [18, 2], value: .nan, text: "the tensor conv.weight.left"),
@@ -206,9 +209,9 @@ import Testing
         tensors.append(.init(name: name, shape: shape, values: [Float](repeating: value, count: count)))
     }
 
-    @Test("Empty factors with any rank are rejected", arguments: [0, 1, huge])
-    func emptyFactors(rank: Int) throws {
-        try expectRefused([:], "factors of shapes") { tensors in
+    @Test("Empty adapters with any rank are rejected", arguments: [0, 1, huge])
+    func emptyAdapters(rank: Int) throws {
+        try expectRefused([:], "adapter matrices of shapes") { tensors in
             replace("conv.weight.left", [0, rank], &tensors)
             replace("conv.weight.right", [rank, 0], &tensors)
         }

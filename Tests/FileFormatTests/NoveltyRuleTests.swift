@@ -65,10 +65,11 @@ import Testing
         let rule = rule(channels: try channels())
         let model = try model(rule)
         #expect(try model.calibrated(2)?.novelty == rule)
-        func personalized(_ factors: [Personalization.Factors]) throws -> NoveltyRule? {
+        func personalized(_ adapters: [Personalization.LowRankAdapter]) throws -> NoveltyRule? {
             try model.personalized(
                 with: Personalization(
-                    base: model.identity, addedLabels: [], columns: [], factors: factors, record: .init(examples: [:]))
+                    base: model.identity, addedLabels: [], columns: [], adapters: adapters, record: .init(examples: [:])
+                )
             ).novelty
         }
         #expect(try personalized([]) == rule)
@@ -76,10 +77,10 @@ import Testing
         let entry = try #require(
             model.parameters.layout.entries.last { $0.parameter.shape.count > 1 && $0.node != head })
         let (rows, columns) = (entry.parameter.shape.dropLast().reduce(1, *), entry.parameter.shape.last ?? 0)
-        let factors = Personalization.Factors(
+        let adapter = Personalization.LowRankAdapter(
             parameter: entry.name, left: [Float](repeating: 0.5, count: rows),
             right: [Float](repeating: 0.5, count: columns), rank: 1)
-        #expect(try personalized([factors]) == nil)
+        #expect(try personalized([adapter]) == nil)
     }
 
     @Test("The novelty is the distance to the nearest mean, relative to the threshold") func novelty() {

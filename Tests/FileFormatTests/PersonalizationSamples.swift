@@ -55,8 +55,8 @@ extension Personalization.Column {
     }
 }
 
-extension Personalization.Factors {
-    /// Returns factors with values that depend on the name of the parameter.
+extension Personalization.LowRankAdapter {
+    /// Returns an adapter with values that depend on the name of the parameter.
     static func sample(_ parameter: String, rows: Int, columns: Int, rank: Int) -> Self {
         Self(
             parameter: parameter, left: sampleValues(rows * rank, "left \(parameter)"),
@@ -64,12 +64,12 @@ extension Personalization.Factors {
     }
 }
 
-/// Returns a personalization of `tunableModel()` with columns, factors and an added label.
+/// Returns a personalization of `tunableModel()` with columns, adapters and an added label.
 func samplePersonalization(of model: ModelFile) throws -> Personalization {
     Personalization(
         base: try model.identity, addedLabels: ["\"new\""],
         columns: [.sample("dog", 5), .sample("\"new\"", 5)],
-        factors: [
+        adapters: [
             .sample("conv.weight", rows: 18, columns: 4, rank: 2),
             .sample("middle.weight", rows: 4, columns: 5, rank: 1),
         ],

@@ -17,13 +17,13 @@ import Testing
         var columns: [String] = []
         var added: [String] = []
         var hasBias = true
-        var factors: [(parameter: String, rows: Int, columns: Int, rank: Int)] = []
+        var adapters: [(parameter: String, rows: Int, columns: Int, rank: Int)] = []
 
         func personalization(base: String = "0123") -> Personalization {
             Personalization(
                 base: base, addedLabels: added,
                 columns: columns.map { .sample($0, channels, hasBias: hasBias) },
-                factors: factors.map { .sample($0.parameter, rows: $0.rows, columns: $0.columns, rank: $0.rank) },
+                adapters: adapters.map { .sample($0.parameter, rows: $0.rows, columns: $0.columns, rank: $0.rank) },
                 record: .init(
                     examples: Dictionary(uniqueKeysWithValues: columns.map { ($0, $0.utf8.count) }),
                     corrections: ["cat": 0]))
@@ -39,10 +39,10 @@ import Testing
             testDescription: "added labels in another order", channels: 3,
             columns: ["b", "cat", "\"a\\\n😀", ""], added: ["\"a\\\n😀", "", "b"]),
         Case(
-            testDescription: "only factors", factors: [("conv.weight", 18, 4, 3), ("middle.weight", 4, 5, 1)]),
+            testDescription: "only adapters", adapters: [("conv.weight", 18, 4, 3), ("middle.weight", 4, 5, 1)]),
         Case(
             testDescription: "all parts, of odd sizes", channels: 7, columns: ["é", "z"], added: ["z"],
-            factors: [("b.weight", 1, 1, 1), ("a.weight", 3, 1, 5), ("", 1, 7, 2)]),
+            adapters: [("b.weight", 1, 1, 1), ("a.weight", 3, 1, 5), ("", 1, 7, 2)]),
     ]
 
     @Test("A personalization survives a round trip, and equal content gives equal bytes", arguments: cases)
@@ -60,7 +60,7 @@ import Testing
             #expect(try Data(contentsOf: second) == bytes)
             let header = try Safetensors.File(contentsOf: first).header
             #expect(header.tensors.allSatisfy { $0.elementType == .float16 })
-            #expect(header.tensors.count == 2 + 2 * example.factors.count)
+            #expect(header.tensors.count == 2 + 2 * example.adapters.count)
             let weight = header.tensors.first { $0.name == "head.weight" }
             #expect(weight?.shape == [example.columns.isEmpty ? 0 : example.channels, example.columns.count])
         }
@@ -73,15 +73,15 @@ import Testing
         let sample = try samplePersonalization(of: base)
         func with(
             base: String? = nil, added: [String]? = nil, columns: [Personalization.Column]? = nil,
-            factors: [Personalization.Factors]? = nil, record: Personalization.Record? = nil
+            adapters: [Personalization.LowRankAdapter]? = nil, record: Personalization.Record? = nil
         ) -> Personalization {
             Personalization(
                 base: base ?? sample.base, addedLabels: added ?? sample.addedLabels, columns: columns ?? sample.columns,
-                factors: factors ?? sample.factors, record: record ?? sample.record)
+                adapters: adapters ?? sample.adapters, record: record ?? sample.record)
         }
         let others = [
             with(base: "x"), with(added: []), with(columns: sample.columns.reversed()),
-            with(columns: [sample.columns[1]]), with(factors: []), with(factors: sample.factors.reversed()),
+            with(columns: [sample.columns[1]]), with(adapters: []), with(adapters: sample.adapters.reversed()),
             with(record: .init(examples: ["dog": 3])),
         ]
         try withTemporaryFolder { folder in
@@ -107,8 +107,8 @@ import Testing
         let rounded: [Float] = [0x1.554p-2, 1, 1 + 0x1p-9, 65504, 65504, 0x1p-24, 0, -0x1.998p-4]
         #expect(Personalization.Column(label: "a", weights: values, bias: 0.1).weights == rounded)
         #expect(Personalization.Column(label: "a", weights: [], bias: 0.1).bias == 0x1.998p-4)
-        let factors = Personalization.Factors(parameter: "a", left: values, right: values.reversed(), rank: 4)
-        #expect(factors.left == rounded && factors.right == rounded.reversed())
+        let adapter = Personalization.LowRankAdapter(parameter: "a", left: values, right: values.reversed(), rank: 4)
+        #expect(adapter.left == rounded && adapter.right == rounded.reversed())
     }
 
     @Test(
@@ -121,7 +121,7 @@ import Testing
         func with(_ column: Personalization.Column, _ left: [Float], _ right: [Float]) -> Personalization {
             Personalization(
                 base: base, addedLabels: [], columns: [column],
-                factors: [.init(parameter: "middle.weight", left: left, right: right, rank: 1)],
+                adapters: [.init(parameter: "middle.weight", left: left, right: right, rank: 1)],
                 record: .init(examples: [:]))
         }
         let column = Personalization.Column(label: "cat", weights: fine, bias: 0)
@@ -148,20 +148,20 @@ import Testing
     @Test("An inconsistent personalization is not saved")
     func contradictions() throws {
         let cat = Personalization.Column.sample("cat", 5)
-        let factors = Personalization.Factors.sample("conv.weight", rows: 18, columns: 4, rank: 1)
+        let adapter = Personalization.LowRankAdapter.sample("conv.weight", rows: 18, columns: 4, rank: 1)
         func with(
-            _ columns: [Personalization.Column], added: [String] = [], factors: [Personalization.Factors] = [],
+            _ columns: [Personalization.Column], added: [String] = [], adapters: [Personalization.LowRankAdapter] = [],
             examples: [String: Int] = [:]
         ) -> Personalization {
             Personalization(
-                base: "x", addedLabels: added, columns: columns, factors: factors, record: .init(examples: examples))
+                base: "x", addedLabels: added, columns: columns, adapters: adapters, record: .init(examples: examples))
         }
         let cases: [(Personalization, String)] = [
             (with([cat, cat]), "a label twice"), (with([cat], added: ["new"]), "an added label without a column"),
             (with([cat], added: ["cat", "cat"]), "a label twice"),
             (with([cat, .sample("dog", 4)]), "different lengths"),
             (with([.sample("dog", 4), cat]), "different lengths"),
-            (with([cat], factors: [factors, factors]), "two changes of one layer"),
+            (with([cat], adapters: [adapter, adapter]), "two adapters of one layer"),
             (with([cat], examples: ["cat": -1]), "negative"), (with([cat], examples: ["cat": .max]), "32 bits"),
         ]
         try withTemporaryFolder { folder in

@@ -222,12 +222,12 @@ import Testing
             let base = try ImageClassifier(model)
             let novel = try #require(try unknown.first { try base.novelty(of: .file($0)) ?? 0 > 1 })
             let channels = try #require(model.network.headChannels)
-            func classifier(bias: Float, factors: [Personalization.Factors] = []) throws -> ImageClassifier {
+            func classifier(bias: Float, adapters: [Personalization.LowRankAdapter] = []) throws -> ImageClassifier {
                 let column = Personalization.Column(
                     label: "new", weights: [Float](repeating: 0, count: channels), bias: bias)
                 return try base.personalized(
                     with: Personalization(
-                        base: model.identity, addedLabels: ["new"], columns: [column], factors: factors,
+                        base: model.identity, addedLabels: ["new"], columns: [column], adapters: adapters,
                         record: .init(examples: ["new": 1])))
             }
             // The best label is the added one.
@@ -240,10 +240,10 @@ import Testing
             let entry = try #require(
                 model.parameters.layout.entries.last { $0.parameter.shape.count > 1 && $0.node != head })
             let (rows, columns) = (entry.parameter.shape.dropLast().reduce(1, *), entry.parameter.shape.last ?? 0)
-            let factors = Personalization.Factors(
+            let adapter = Personalization.LowRankAdapter(
                 parameter: entry.name, left: [Float](repeating: 0.01, count: rows),
                 right: [Float](repeating: 0.01, count: columns), rank: 1)
-            let adapted = try classifier(bias: -1000, factors: [factors])
+            let adapted = try classifier(bias: -1000, adapters: [adapter])
             #expect(adapted.noveltyRule == nil)
             #expect(try adapted.novelty(of: .file(novel)) == nil)
         }

@@ -26,7 +26,7 @@ final class ClassifierRuntime: HeadRuntime {
 
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         // Adapters change the features that the rule was calibrated on.
-        let keepsFeatures = personalization?.factors.isEmpty ?? true
+        let keepsFeatures = personalization?.adapters.isEmpty ?? true
         return ClassifierPredictor(
             parts: try parts(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
             confidencesSumToOne: model.head.confidencesSumToOne, averagesFlipped: averagesFlipped,

@@ -26,7 +26,7 @@ final class DetectorRuntime: HeadRuntime {
         guard let personalization else { return pool(model, detector) }
         let personalized = try model.predictor(with: personalization)
         personalized.parameters.quantization = model.parameters.quantization?.removing(
-            Set(personalization.factors.compactMap { model.parameters.layout[$0.parameter]?.node }), in: model.network)
+            Set(personalization.adapters.compactMap { model.parameters.layout[$0.parameter]?.node }), in: model.network)
         return pool(personalized, personalized.detector ?? detector)
     }
 

@@ -123,7 +123,7 @@ extension ModelFile {
 
     /// Returns the smallest number of blocks before the head that contain every layer that a personalization changes.
     func blocks(changedBy personalization: Personalization) throws -> Int {
-        let names = Set(personalization.factors.map(\.parameter))
+        let names = Set(personalization.adapters.map(\.parameter))
         for blocks in 0...network.maximumAdaptedBlocks {
             let layout = ParameterLayout(try split(blocks: blocks).tail)
             if names.allSatisfy({ layout[$0] != nil }) { return blocks }

@@ -82,8 +82,8 @@ final class AdapterObjective: TrainingObjective {
         var weight: [Float] = []
         /// The change to the head's biases, [outputs].
         var bias: [Float] = []
-        /// The low-rank factors of the other layers.
-        var factors: [Personalization.Factors] = []
+        /// The low-rank adapters of the other layers.
+        var adapters: [Personalization.LowRankAdapter] = []
     }
 
     /// Trains the adapters.
@@ -186,8 +186,8 @@ final class AdapterObjective: TrainingObjective {
                 guard let first = plan.parameters["\(left).weight"], let second = plan.parameters["\(right).weight"],
                     let rank = plan.parameters.layout["\(left).weight"]?.parameter.shape.last
                 else { continue }
-                change.factors.append(
-                    Personalization.Factors(parameter: "\(node).weight", left: first, right: second, rank: rank))
+                change.adapters.append(
+                    Personalization.LowRankAdapter(parameter: "\(node).weight", left: first, right: second, rank: rank))
             }
         }
         return change

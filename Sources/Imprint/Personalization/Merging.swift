@@ -25,7 +25,7 @@ public struct Merge: Sendable {
     ///
     /// For any set of models, let p be the probability that the merged model is in the set, and q the same probability if the change by one
     /// of the users is replaced by no change (0). Then p ≤ e^ε q + δ and q ≤ e^ε p + δ. The number of users and the layers with low-rank
-    /// factors are public: they are the same in both cases.
+    /// adapters are public: they are the same in both cases.
     public struct Privacy: Hashable, Sendable {
         /// ε.
         public let epsilon: Double
@@ -40,13 +40,13 @@ extension ModelFile {
     /// Merges the personalizations of several users into a new model by federated averaging.
     ///
     /// The method follows McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017. Let Δᵢ be the
-    /// change to the parameters by user i, with low-rank factors multiplied to A·B, and nᵢ the number of the user's photos, at least 1. A
+    /// change to the parameters by user i, with A·B for each low-rank adapter, and nᵢ the number of the user's photos, at least 1. A
     /// parameter w becomes w + Σ nᵢ Δᵢ / Σ nᵢ, where Δᵢ is 0 for users who do not change it. An added label gets the mean of its columns,
     /// weighted by the number of its photos, over the users who added it.
     ///
     /// `MergeOptions.clip` C scales each Δᵢ down to ‖Δᵢ‖ ≤ C. With `MergeOptions.noise` z, w becomes w + (Σ Δᵢ + noise) / N, where the noise
     /// has a standard deviation of z · C, and N is the number of users. All users have the same weight, because weights that depend on the
-    /// private nᵢ would reveal them. Noise is added to each parameter of the head and of every layer for which a user has factors, and
+    /// private nᵢ would reveal them. Noise is added to each parameter of the head and of every layer for which a user has an adapter, and
     /// added labels are omitted. See docs/explanation/merging.md for the privacy guarantee.
     ///
     /// ```swift
@@ -90,7 +90,7 @@ extension ModelFile {
         }
         let head = network.headIndex.map { network.nodes[$0].name }
         let changesFeatures = personalizations.contains {
-            $0.factors.contains { $0.parameter != "\(head ?? "").weight" }
+            $0.adapters.contains { $0.parameter != "\(head ?? "").weight" }
         }
         return Merge(
             model: with(
@@ -148,7 +148,7 @@ private struct Average {
         head = base.network.headIndex.map { base.network.nodes[$0].name } ?? ""
         baseOutputs = base.headLabels.count
         let layout = base.parameters.layout
-        let names = ["\(head).weight", "\(head).bias"] + personalizations.flatMap { $0.factors.map(\.parameter) }
+        let names = ["\(head).weight", "\(head).bias"] + personalizations.flatMap { $0.adapters.map(\.parameter) }
         for name in names {
             if let entry = layout[name] { sums[name] = [Double](repeating: 0, count: entry.parameter.count) }
         }
@@ -174,7 +174,7 @@ private struct Average {
     /// Computes one user's change to the base's parameters.
     private func change(by personalization: Personalization, _ base: ModelFile) -> [String: [Double]] {
         var change: [String: [Double]] = [:]
-        for factors in personalization.factors { change[factors.parameter] = factors.product.map(Double.init) }
+        for adapter in personalization.adapters { change[adapter.parameter] = adapter.product.map(Double.init) }
         for (name, columnValues) in [
             ("\(head).weight", \Personalization.Column.weights), ("\(head).bias", \Personalization.Column.asBias),
         ] {

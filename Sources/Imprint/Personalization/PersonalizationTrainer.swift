@@ -83,7 +83,7 @@ struct PersonalizationTrainer {
             rehearsal: rehearsal(start), newCount: newLabels.count
         ).run(shouldStop: shouldStop, onStep: onStep)
         return start.adding(weight: change.weight, bias: change.bias, to: outputs, record: data.record)
-            .adding(change.factors)
+            .adding(change.adapters)
     }
 
     /// Returns the tail of the network: the last blocks and the head, with the given number of outputs and without a softmax.
@@ -104,7 +104,7 @@ struct PersonalizationTrainer {
         let initial = data.initial
         return try Personalization(
             base: model.identity, addedLabels: (initial?.addedLabels ?? []) + newLabels,
-            columns: (initial?.columns ?? []) + imprintedColumns(), factors: initial?.factors ?? [],
+            columns: (initial?.columns ?? []) + imprintedColumns(), adapters: initial?.adapters ?? [],
             record: data.record)
     }
 
@@ -268,8 +268,8 @@ extension PersonalizationSession.TrainingData {
     }
 }
 
-extension Personalization.Factors {
-    /// Returns factors of the sum A·B + A′·B′: [A A′] · [B; B′].
+extension Personalization.LowRankAdapter {
+    /// Returns an adapter with the sum A·B + A′·B′: [A A′] · [B; B′].
     fileprivate func concatenated(with other: Self) -> Self {
         let rows = left.count / rank
         var joined: [Float] = []
@@ -302,12 +302,12 @@ extension Personalization {
             if let index { changed[index] = sum } else { changed.append(sum) }
         }
         return Personalization(
-            base: base, addedLabels: addedLabels, columns: changed, factors: factors, record: record)
+            base: base, addedLabels: addedLabels, columns: changed, adapters: adapters, record: record)
     }
 
-    /// Returns a copy with further factors; factors of the same layer are concatenated, so their ranks add up.
-    fileprivate func adding(_ more: [Factors]) -> Personalization {
-        var changed = factors
+    /// Returns a copy with further adapters; adapters of the same layer are concatenated, so their ranks add up.
+    fileprivate func adding(_ more: [LowRankAdapter]) -> Personalization {
+        var changed = adapters
         for factor in more {
             if let index = changed.firstIndex(where: { $0.parameter == factor.parameter }) {
                 changed[index] = changed[index].concatenated(with: factor)
@@ -316,18 +316,18 @@ extension Personalization {
             }
         }
         return Personalization(
-            base: base, addedLabels: addedLabels, columns: columns, factors: changed, record: record)
+            base: base, addedLabels: addedLabels, columns: columns, adapters: changed, record: record)
     }
 
     /// Returns a copy without the column and the record of a label; nil if no change remains.
     func without(_ label: String) -> Personalization? {
         let remaining = columns.filter { $0.label != label }
-        if remaining.isEmpty && factors.isEmpty { return nil }
+        if remaining.isEmpty && adapters.isEmpty { return nil }
         var record = record
         record.examples[label] = nil
         record.corrections[label] = nil
         return Personalization(
-            base: base, addedLabels: addedLabels.filter { $0 != label }, columns: remaining, factors: factors,
+            base: base, addedLabels: addedLabels.filter { $0 != label }, columns: remaining, adapters: adapters,
             record: record)
     }
 }

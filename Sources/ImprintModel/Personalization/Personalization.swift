@@ -35,7 +35,7 @@ public struct Personalization: Sendable, Equatable {
     ///
     /// W is a matrix [rows, columns] with one column per output channel; the rows of a convolution are [kernel height, kernel width, input
     /// channels]. Source: Hu et al., "LoRA: Low-rank adaptation of large language models", 2021.
-    package struct Factors: Sendable, Hashable {
+    package struct LowRankAdapter: Sendable, Hashable {
         /// The name of the adapted weights, such as "conv4.weight".
         package let parameter: String
         /// A, [rows, rank].
@@ -49,7 +49,7 @@ public struct Personalization: Sendable, Equatable {
         package init(parameter: String, left: [Float], right: [Float], rank: Int) {
             precondition(
                 rank >= 1 && left.count.isMultiple(of: rank) && right.count.isMultiple(of: rank),
-                "\(left.count) and \(right.count) values are not factors of rank \(rank)")
+                "\(left.count) and \(right.count) values are not an adapter of rank \(rank)")
             self.parameter = parameter
             self.left = roundedToFloat16(left)
             self.right = roundedToFloat16(right)
@@ -96,25 +96,28 @@ public struct Personalization: Sendable, Equatable {
     /// The changes to the head; every added label has a column.
     package let columns: [Column]
     /// The low-rank adapters of layers before the head.
-    package let factors: [Factors]
+    package let adapters: [LowRankAdapter]
     /// The numbers of photos.
     public let record: Record
     /// The path of the file that it was read from, for error messages.
     let path: String?
 
     /// Creates a personalization from its parts, which are validated when it is saved or applied.
-    package init(base: String, addedLabels: [String], columns: [Column], factors: [Factors] = [], record: Record) {
+    package init(
+        base: String, addedLabels: [String], columns: [Column], adapters: [LowRankAdapter] = [], record: Record
+    ) {
         self.init(
-            base: base, addedLabels: addedLabels, columns: columns, factors: factors, record: record, path: nil)
+            base: base, addedLabels: addedLabels, columns: columns, adapters: adapters, record: record, path: nil)
     }
 
     init(
-        base: String, addedLabels: [String], columns: [Column], factors: [Factors], record: Record, path: String?
+        base: String, addedLabels: [String], columns: [Column], adapters: [LowRankAdapter], record: Record,
+        path: String?
     ) {
         self.base = base
         self.addedLabels = addedLabels
         self.columns = columns
-        self.factors = factors
+        self.adapters = adapters
         self.record = record
         self.path = path
     }
@@ -122,13 +125,13 @@ public struct Personalization: Sendable, Equatable {
     /// Whether two personalizations have the same content; their files do not matter.
     public static func == (left: Personalization, right: Personalization) -> Bool {
         left.base == right.base && left.addedLabels == right.addedLabels && left.columns == right.columns
-            && left.factors == right.factors && left.record == right.record
+            && left.adapters == right.adapters && left.record == right.record
     }
 
     /// Whether all values are finite; values beyond the range of float16 are not.
     public var isFinite: Bool {
         columns.allSatisfy { $0.bias.isFinite && $0.weights.allSatisfy(\.isFinite) }
-            && factors.allSatisfy { ($0.left + $0.right).allSatisfy(\.isFinite) }
+            && adapters.allSatisfy { ($0.left + $0.right).allSatisfy(\.isFinite) }
     }
 }
 
@@ -163,7 +166,7 @@ extension ModelFile {
         }
         let others = Personalization(
             base: personalization.base, addedLabels: [],
-            columns: personalization.columns.filter { !added.contains($0.label) }, factors: personalization.factors,
+            columns: personalization.columns.filter { !added.contains($0.label) }, adapters: personalization.adapters,
             record: personalization.record)
         let parameters = try parameters(of: network, with: others)
         let columns = added.compactMap { label in personalization.columns.first { $0.label == label } }
@@ -182,7 +185,7 @@ extension ModelFile {
             parameters, network: network, addedLabels: personalization.addedLabels, base: try identity,
             rehearsal: rehearsal)
         // Adapters change the features that the rule was calibrated on.
-        if !personalization.factors.isEmpty { model.novelty = nil }
+        if !personalization.adapters.isEmpty { model.novelty = nil }
         return model
     }
 
@@ -207,10 +210,10 @@ extension ModelFile {
             }
             if let entry = changed.layout[bias] { changed.withValues(of: entry) { $0[output] += column.bias } }
         }
-        for factors in personalization.factors {
-            guard let entry = changed.layout[factors.parameter] else { continue }
+        for adapter in personalization.adapters {
+            guard let entry = changed.layout[adapter.parameter] else { continue }
             changed.withValues(of: entry) { values in
-                for (index, change) in factors.product.enumerated() { values[index] += change }
+                for (index, change) in adapter.product.enumerated() { values[index] += change }
             }
         }
         return changed
@@ -234,14 +237,14 @@ extension ModelFile {
         struct Change: Hashable {
             let addedLabels: [String]
             let columns: [Personalization.Column]
-            let factors: [Personalization.Factors]
+            let adapters: [Personalization.LowRankAdapter]
         }
         func name(_ position: Int) -> String { personalizations[position].path ?? "personalization \(position + 1)" }
         var first: [Change: Int] = [:]
         for (position, personalization) in personalizations.enumerated() {
             let change = Change(
                 addedLabels: personalization.addedLabels, columns: personalization.columns,
-                factors: personalization.factors)
+                adapters: personalization.adapters)
             if let original = first.updateValue(position, forKey: change) {
                 throw ModelFileError(path: name(position), problem: .copy(of: name(original)))
             }
@@ -282,18 +285,18 @@ extension ModelFile {
                 return "a column of \(column.weights.count) weights for features of \(channels) channels"
             }
         }
-        for factors in personalization.factors {
-            let entry = parameters.layout[factors.parameter]
+        for adapter in personalization.adapters {
+            let entry = parameters.layout[adapter.parameter]
             // Added labels change the shape of the head.
             if let entry, entry.node == network.headIndex.map({ network.nodes[$0].name }) {
-                return "factors for \(entry.name), which is the head and is changed by columns"
+                return "an adapter of \(entry.name), which is the head and is changed by columns"
             }
             // Division, because a multiplication by the rank of a hostile file may overflow.
             let shape = entry?.parameter.shape
             guard let shape, let columns = shape.last, shape.count > 1,
-                factors.right.count / factors.rank == columns,
-                factors.left.count / factors.rank == shape.reduce(1, *) / columns
-            else { return "factors for \(factors.parameter), whose shape is \(shape.map { "\($0)" } ?? "unknown")" }
+                adapter.right.count / adapter.rank == columns,
+                adapter.left.count / adapter.rank == shape.reduce(1, *) / columns
+            else { return "an adapter of \(adapter.parameter), whose shape is \(shape.map { "\($0)" } ?? "unknown")" }
         }
         return nil
     }

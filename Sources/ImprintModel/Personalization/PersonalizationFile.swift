@@ -6,7 +6,7 @@ private enum Key {
     static let base = "imprint.base"
     static let labels = "imprint.labels"
     static let columns = "imprint.columns"
-    static let factors = "imprint.factors"
+    static let adapters = "imprint.factors"
     static let examples = "imprint.examples"
     static let digest = "imprint.digest"
     static let textDigest = "imprint.textDigest"
@@ -38,7 +38,7 @@ extension Personalization {
             Self.formatKey: "\(Self.formatVersion)", Key.base: base, Key.labels: try json(addedLabels),
             Key.columns: try json(columns.map(\.label)), Key.examples: try json(record),
         ]
-        if !factors.isEmpty { metadata[Key.factors] = try json(factors.map(\.parameter)) }
+        if !adapters.isEmpty { metadata[Key.adapters] = try json(adapters.map(\.parameter)) }
         metadata[Key.textDigest] = textDigest(of: metadata)
         try Safetensors.write(tensors, as: .float16, to: url) { digest in
             metadata.merging([Key.digest: digest]) { $1 }
@@ -55,14 +55,15 @@ extension Personalization {
                 values: (0..<channels).flatMap { row in columns.map { $0.weights[row] } }),
             Safetensors.Tensor(name: TensorName.biases, shape: [columns.count], values: columns.map(\.bias)),
         ]
-        for part in factors {
+        for adapter in adapters {
             tensors.append(
                 Safetensors.Tensor(
-                    name: "\(part.parameter).left", shape: [part.left.count / part.rank, part.rank], values: part.left))
+                    name: "\(adapter.parameter).left", shape: [adapter.left.count / adapter.rank, adapter.rank],
+                    values: adapter.left))
             tensors.append(
                 Safetensors.Tensor(
-                    name: "\(part.parameter).right", shape: [part.rank, part.right.count / part.rank],
-                    values: part.right))
+                    name: "\(adapter.parameter).right", shape: [adapter.rank, adapter.right.count / adapter.rank],
+                    values: adapter.right))
         }
         return tensors
     }
@@ -78,8 +79,8 @@ extension Personalization {
         guard Set(columns.map(\.weights.count)).count <= 1 else {
             throw .invalidMetadata(key: Key.columns, reason: "columns of different lengths")
         }
-        guard Set(factors.map(\.parameter)).count == factors.count else {
-            throw .invalidMetadata(key: Key.factors, reason: "two changes of one layer")
+        guard Set(adapters.map(\.parameter)).count == adapters.count else {
+            throw .invalidMetadata(key: Key.adapters, reason: "two adapters of one layer")
         }
         // The limit prevents an overflow of sums.
         let counts = [record.examples, record.corrections].flatMap(\.values)
@@ -123,7 +124,7 @@ extension Personalization {
         let base = try text(Key.base, in: metadata)
         let added: [String] = try value(Key.labels, in: metadata)
         let labels: [String] = try value(Key.columns, in: metadata)
-        let changed: [String] = metadata[Key.factors] == nil ? [] : try value(Key.factors, in: metadata)
+        let changed: [String] = metadata[Key.adapters] == nil ? [] : try value(Key.adapters, in: metadata)
         let record: Record = try value(Key.examples, in: metadata)
         let expected = try text(Key.digest, in: metadata)
         let found = try file.dataDigest()
@@ -145,16 +146,16 @@ extension Personalization {
         let others = file.header.tensors.count - 2
         guard others == 2 * changed.count else {
             throw Problem.invalidMetadata(
-                key: Key.factors,
+                key: Key.adapters,
                 reason: "\(others) tensors besides the head's for \(changed.count) layers, expected two each")
         }
-        let factors = try changed.map { parameter in
+        let adapters = try changed.map { parameter in
             let (left, right) = (try matrix("\(parameter).left", 2), try matrix("\(parameter).right", 2))
             guard left.shape[1] == right.shape[0], (left.shape + right.shape).allSatisfy({ $0 >= 1 }) else {
                 throw Problem.invalidMetadata(
-                    key: parameter, reason: "factors of shapes \(left.shape) and \(right.shape)")
+                    key: parameter, reason: "adapter matrices of shapes \(left.shape) and \(right.shape)")
             }
-            return Factors(parameter: parameter, left: left.values, right: right.values, rank: left.shape[1])
+            return LowRankAdapter(parameter: parameter, left: left.values, right: right.values, rank: left.shape[1])
         }
         let columns = labels.indices.map { index in
             Column(
@@ -163,7 +164,7 @@ extension Personalization {
                 bias: biases.values[index])
         }
         self.init(
-            base: base, addedLabels: added, columns: columns, factors: factors, record: record, path: file.path)
+            base: base, addedLabels: added, columns: columns, adapters: adapters, record: record, path: file.path)
         try checkConsistency()
     }
 }

@@ -368,7 +368,7 @@ public struct DetectorPersonalizer: Sendable {
         record.examples.merge(exampleCounts, uniquingKeysWith: +)
         return Personalization(
             base: base, addedLabels: (earlier?.addedLabels ?? []) + logos, columns: (earlier?.columns ?? []) + columns,
-            factors: earlier?.factors ?? [], record: record)
+            adapters: earlier?.adapters ?? [], record: record)
     }
 }
 

@@ -27,13 +27,13 @@ import Testing
     /// Returns the personalization of one user; all values are exact in float16.
     private func personalization(
         _ columns: [String: (weights: [Float], bias: Float)], added: [String] = [],
-        factors: [Personalization.Factors] = [], examples: [String: Int]
+        adapters: [Personalization.LowRankAdapter] = [], examples: [String: Int]
     ) throws -> Personalization {
         Personalization(
             base: try base().identity, addedLabels: added,
             columns: columns.sorted { $0.key < $1.key }.map {
                 Personalization.Column(label: $0.key, weights: $0.value.weights, bias: $0.value.bias)
-            }, factors: factors, record: Personalization.Record(examples: examples))
+            }, adapters: adapters, record: Personalization.Record(examples: examples))
     }
 
     /// Returns the change to a parameter that has the same shape in the base and the merged model.
@@ -90,14 +90,14 @@ import Testing
         #expect(read.labels == merge.model.labels && read.rehearsal == merge.model.rehearsal)
     }
 
-    /// Low-rank factors with the product [1, 2, 0], [0, 0, 0], [2, 4, 0].
-    private let factors = Personalization.Factors(
+    /// A low-rank adapter with the product [1, 2, 0], [0, 0, 0], [2, 4, 0].
+    private let adapter = Personalization.LowRankAdapter(
         parameter: "conv.weight", left: [1, 0, 2], right: [1, 2, 0], rank: 1)
 
-    @Test("The products of low-rank factors are averaged, and rehearsal features of changed layers are omitted")
+    @Test("The products of low-rank adapters are averaged, and rehearsal features of changed layers are omitted")
     func lowRank() throws {
         let merge = try base().merging([
-            personalization([:], factors: [factors], examples: ["cat": 3]),
+            personalization([:], adapters: [adapter], examples: ["cat": 3]),
             personalization(["cat": ([4, 4, 4], 0)], examples: ["cat": 1]),
         ])
         expectEqual(try change("conv.weight", merge), [0.75, 1.5, 0, 0, 0, 0, 1.5, 3, 0])
@@ -105,7 +105,7 @@ import Testing
         #expect(merge.omitsRehearsal && merge.model.rehearsal == nil)
         let other = try base(hasRehearsal: false)
         let mine = Personalization(
-            base: try other.identity, addedLabels: [], columns: [], factors: [factors],
+            base: try other.identity, addedLabels: [], columns: [], adapters: [adapter],
             record: Personalization.Record(examples: [:]))
         #expect(try !other.merging([mine]).omitsRehearsal)
     }
@@ -117,7 +117,7 @@ import Testing
         let mine = try personalization(
             Dictionary(
                 uniqueKeysWithValues: labels.map { ($0, ((0..<3).map { _ in stream.normal() }, stream.normal())) }),
-            added: added, factors: [factors], examples: ["cat": 7, "fox": 3])
+            added: added, adapters: [adapter], examples: ["cat": 7, "fox": 3])
         let (merged, expected) = (try base().merging([mine]).model, try base().personalized(with: mine))
         #expect(merged.network == expected.network && merged.labels == expected.labels)
         for entry in expected.parameters.layout.entries {
@@ -129,12 +129,12 @@ import Testing
     func clipping() throws {
         // ‖change‖² = 4² + 4² + 2² in the head + 25 in the product.
         let long = try personalization(
-            ["cat": ([4, 0, 4], 2), "fox": ([100, 0, 0], 0)], added: ["fox"], factors: [factors], examples: ["cat": 1])
+            ["cat": ([4, 0, 4], 2), "fox": ([100, 0, 0], 0)], added: ["fox"], adapters: [adapter], examples: ["cat": 1])
         let short = try personalization(["cat": ([0.5, 0, 0], 0)], examples: ["cat": 1])
         let merge = try base().merging([long, short], options: MergeOptions(clip: 2))
         let scale = 2 / Float(61).squareRoot()
         #expect(merge.clippedCount == 1)
-        expectEqual(try change("conv.weight", merge), factors.product.map { $0 * scale / 2 })
+        expectEqual(try change("conv.weight", merge), adapter.product.map { $0 * scale / 2 })
         let (before, after) = (try #require(base().parameters["head.weight"]), merge.model.parameters["head.weight"])
         #expect(abs(try #require(after)[0] - before[0] - (4 * scale + 0.5) / 2) < 1e-6)
         let single = try base().merging(
@@ -147,7 +147,7 @@ import Testing
     func noise() throws {
         let users = try [
             personalization(["cat": ([0, 0, 0], 1), "fox": ([1, 1, 1], 1)], added: ["fox"], examples: ["cat": 1]),
-            personalization(["cat": ([0, 0, 0], 1)], factors: [factors], examples: ["cat": 4]),
+            personalization(["cat": ([0, 0, 0], 1)], adapters: [adapter], examples: ["cat": 4]),
             personalization(["cat": ([0, 0, 0], 1)], examples: ["cat": 40]),
         ]
         var found: [Float] = []
@@ -159,7 +159,7 @@ import Testing
             #expect(abs(privacy.epsilon - 9.9972561464343) < 1e-6)
             #expect(merge.omittedLabels == ["fox"] && merge.addedLabels.isEmpty && merge.model.labels.count == 2)
             #expect(merge.omitsRehearsal && merge.clippedCount == 1)
-            let clipped = factors.product.map { $0 / Float(26).squareRoot() / 3 }
+            let clipped = adapter.product.map { $0 / Float(26).squareRoot() / 3 }
             found += try change("head.weight", merge) + zip(change("conv.weight", merge), clipped).map { $0 - $1 }
             biases.append(try change("head.bias", merge)[0])
             #expect(try change("conv.bias", merge).allSatisfy { $0 == 0 })

@@ -114,7 +114,7 @@ import Testing
             let byteCount = try session.save(to: file)
             #expect(try Data(contentsOf: file).count == byteCount && byteCount < 16_384)
             let read = try Personalization(contentsOf: file)
-            #expect(read == session.personalization && read.factors.count == blocks)
+            #expect(read == session.personalization && read.adapters.count == blocks)
             #expect(read.record == Personalization.Record(examples: ["stripes": 1, "right": 1]))
             let loaded = try base.personalized(with: read)
             #expect(try photos.map { try loaded.classify($0) } == photos.map { try session.classifier.classify($0) })
