@@ -17,8 +17,7 @@ extension Network {
         guard middle != last else {
             return (try Network(name: name, input: sized.input, nodes: kept), [channels[1]])
         }
-        var joined = "features"
-        while kept.contains(where: { $0.name == joined }) { joined += "_" }
+        let joined = kept.unusedName("features")
         let both = Node(name: joined, layer: Concat(), inputs: [nodes[middle].name, nodes[last].name])
         return (try Network(name: name, input: sized.input, nodes: kept + [both]), channels)
     }

@@ -60,16 +60,11 @@ struct MemoryPlanner {
         self.input = input
         self.options = options
         training = options.mode == .training
-        var readers = [[Int]](repeating: [], count: operations.count)
-        var needs: [Bool] = []
-        for (index, operation) in operations.enumerated() {
-            for source in operation.sources where source >= 0 { readers[source].append(index) }
-            let isTrained = !operation.isFrozen && operation.entries.contains { $0.parameter.role != .statistic }
-            let propagates = operation.sources.contains { $0 < 0 ? options.inputGradient : needs[$0] }
-            needs.append(options.mode == .training && (isTrained || propagates))
+        let dataflow = Dataflow(operations.map(\.sources), options: options) { index in
+            !operations[index].isFrozen && operations[index].entries.contains { $0.parameter.role != .statistic }
         }
-        self.readers = readers
-        needsGradient = needs
+        readers = dataflow.readers
+        needsGradient = dataflow.needsGradient
     }
 
     /// Requests all buffers from the arena; `arena.layout()` then returns their offsets.

@@ -99,16 +99,14 @@ extension Network {
     /// - Returns: The network, and the name of the added layer; nil if the head is not a convolution.
     package func addingHeatMaps(_ count: Int) throws(NetworkError) -> (network: Network, name: String)? {
         guard let index = headIndex, nodes[index].layer is Convolution else { return nil }
-        let names = Set(nodes.map(\.name))
-        func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
-        let name = unused("\(nodes[index].name).added")
+        let name = nodes.unusedName("\(nodes[index].name).added")
         let head = nodes[index].name
         let added = Node(
             name: name, layer: Convolution(outputChannels: count, kernelSize: 1), inputs: nodes[index].inputs)
         // A concatenation after the head joins the heat maps and the boxes.
         let output = nodes[(index + 1)...].last
         let joined = Node(
-            name: output?.name ?? unused("\(head).output"), layer: Concat(),
+            name: output?.name ?? nodes.unusedName("\(head).output"), layer: Concat(),
             inputs: [head, name] + (output?.inputs.dropFirst() ?? []))
         return (
             try Network(
@@ -132,8 +130,7 @@ extension Network {
         let old = nodes[index]
         var kept = Array(nodes[..<index])
         func add(_ name: String, _ layer: any Layer, _ inputs: [String]) -> String {
-            var unused = name
-            while kept.contains(where: { $0.name == unused }) { unused += "_" }
+            let unused = kept.unusedName(name)
             kept.append(Node(name: unused, layer: layer, inputs: inputs))
             return unused
         }
@@ -155,10 +152,9 @@ extension Network {
             let index = globalAverageIndex(before: sources[head][0])
         else { return nil }
         let mean = nodes[index]
-        let names = Set(nodes.map(\.name))
-        func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
-        let (maximum, scaled) = (unused("\(mean.name).maximum"), unused("\(mean.name).maximum.scaled"))
-        let both = unused("\(mean.name).both")
+        let maximum = nodes.unusedName("\(mean.name).maximum")
+        let scaled = nodes.unusedName("\(mean.name).maximum.scaled")
+        let both = nodes.unusedName("\(mean.name).both")
         let added = [
             Node(name: maximum, layer: GlobalMaxPool(), inputs: mean.inputs),
             Node(name: scaled, layer: Affine(extent: .channels, hasShift: false), inputs: [maximum]),
@@ -236,6 +232,13 @@ extension Network {
             }
         }
         return pixels
+    }
+}
+
+extension [Network.Node] {
+    /// Returns `name` if no node has it; otherwise, the name followed by as many underscores as needed.
+    func unusedName(_ name: String) -> String {
+        contains { $0.name == name } ? unusedName(name + "_") : name
     }
 }
 

@@ -43,21 +43,13 @@ struct OperatorFusion {
     private init(_ network: Network, _ options: ExecutionPlan.Options) {
         self.network = network
         self.options = options
-        var readers = [[Int]](repeating: [], count: network.nodes.count)
-        for (node, sources) in network.sources.enumerated() {
-            for source in sources where source >= 0 { readers[source].append(node) }
-        }
-        self.readers = readers
-        var needs: [Bool] = []
-        for (node, sources) in network.sources.enumerated() {
-            let isTrained =
-                !options.frozen.contains(network.nodes[node].name)
+        let dataflow = Dataflow(network.sources, options: options) { node in
+            !options.frozen.contains(network.nodes[node].name)
                 && network.nodes[node].layer.parameters(for: network.inputShapes(of: node))
                     .contains { $0.role != .statistic }
-            let propagates = sources.contains { $0 < 0 ? options.inputGradient : needs[$0] }
-            needs.append(options.mode == .training && (isTrained || propagates))
         }
-        needsGradient = needs
+        readers = dataflow.readers
+        needsGradient = dataflow.needsGradient
     }
 
     /// Nodes that become one operation, its kernel, and the nodes (−1: the network's input) that it reads.

@@ -19,11 +19,9 @@ extension Network {
             !sized.shapes[...last].contains(where: { $0.pixels == 1 })
         else { return nil }
         let nodes = Array(backbone.nodes[...last])
-        // Also the names of later layers, whose parameters are those of the pretrained network.
-        let names = Set(backbone.nodes.map(\.name))
-        func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
         func node(_ name: String, _ layer: any Layer, _ inputs: [String]) -> Node {
-            Node(name: unused(name), layer: layer, inputs: inputs)
+            // Names of later layers are also in use: their parameters are those of the pretrained network.
+            Node(name: backbone.nodes.unusedName(name), layer: layer, inputs: inputs)
         }
         let convolution = node(
             "neck",

@@ -56,26 +56,25 @@ package struct InvertedResidualDesign: Sendable {
         try checkLabels(name, labels)
         var net = NetworkBuilder(
             name: name, input: TensorShape(height: input.height, width: input.width, channels: 3))
-        func convolution(
-            _ name: String, _ channels: Int, kernelSize: Int = 1, stride: Int = 1, groups: Int = 1
-        )
-            -> NormalizedConvolution
-        {
-            NormalizedConvolution(
-                name: name, outputChannels: channels, kernelSize: kernelSize, stride: Size2D(stride), groups: groups,
-                padding: usesSamePadding ? .same : .all(kernelSize / 2), epsilon: epsilon)
+        @discardableResult
+        func addConvolution(
+            _ name: String, _ channels: Int, kernelSize: Int = 1, stride: Int = 1, groups: Int = 1,
+            activation: (any Layer)?
+        ) -> String {
+            net.addConvolution(
+                name, outputChannels: channels, kernelSize: kernelSize, stride: Size2D(stride), groups: groups,
+                padding: usesSamePadding ? .same : nil, epsilon: epsilon, activation: activation)
         }
-        net.add(convolution("0", stemChannels, kernelSize: 3, stride: 2), activation)
+        addConvolution("0", stemChannels, kernelSize: 3, stride: 2, activation: activation)
         var channels = stemChannels
         for (number, block) in zip(1..., blocks) {
             let input = net.last
             if block.hasExpansion {
-                net.add(convolution("\(number)_expand", block.expandedChannels), block.activation)
+                addConvolution("\(number)_expand", block.expandedChannels, activation: block.activation)
             }
-            net.add(
-                convolution(
-                    "\(number)_depthwise", block.expandedChannels, kernelSize: block.kernelSize, stride: block.stride,
-                    groups: block.expandedChannels), block.activation)
+            addConvolution(
+                "\(number)_depthwise", block.expandedChannels, kernelSize: block.kernelSize, stride: block.stride,
+                groups: block.expandedChannels, activation: block.activation)
             if let squeezed = block.squeezedChannels {
                 let image = net.last
                 net.add(GlobalAveragePool(), named: "squeeze\(number)_pool")
@@ -85,13 +84,13 @@ package struct InvertedResidualDesign: Sendable {
                 let gate = net.add(gate, named: "squeeze\(number)_gate")
                 net.add(MultiplyLayer(), named: "squeeze\(number)", to: [image, gate])
             }
-            let branch = net.add(convolution("\(number)_project", block.outputChannels), nil)
+            let branch = addConvolution("\(number)_project", block.outputChannels, activation: nil)
             if block.stride == 1 && channels == block.outputChannels {
                 net.add(AddLayer(), named: "add\(number)", to: [branch, input])
             }
             channels = block.outputChannels
         }
-        net.add(convolution("\(blocks.count + 1)", lastChannels), activation)
+        addConvolution("\(blocks.count + 1)", lastChannels, activation: activation)
         net.add(GlobalAveragePool(), named: "features")
         if let hiddenChannels {
             net.add(Dense(outputChannels: hiddenChannels), named: "dense1")
@@ -124,34 +123,4 @@ package struct InvertedResidualDesign: Sendable {
 func multipleOf8(_ channels: Double) -> Int {
     let rounded = max(8, Int(channels + 4) / 8 * 8)
     return Double(rounded) < 0.9 * channels ? rounded + 8 : rounded
-}
-
-/// A convolution without bias, followed by batch normalization.
-struct NormalizedConvolution {
-    /// The suffix of the names of the nodes.
-    let name: String
-    let outputChannels: Int
-    let kernelSize: Int
-    var stride: Size2D = 1
-    var groups = 1
-    let padding: Padding
-    let epsilon: Float
-}
-
-extension NetworkBuilder {
-    /// Adds a convolution, its batch normalization and, unless it is nil, an activation.
-    /// - Returns: The name of the last of these nodes.
-    @discardableResult
-    mutating func add(
-        _ convolution: NormalizedConvolution, _ activation: (any Layer)?, to input: String? = nil
-    ) -> String {
-        add(
-            Convolution(
-                outputChannels: convolution.outputChannels, kernelSize: Size2D(convolution.kernelSize),
-                stride: convolution.stride, padding: convolution.padding, groups: convolution.groups, hasBias: false),
-            named: "conv\(convolution.name)", to: input.map { [$0] })
-        add(BatchNormalization(epsilon: convolution.epsilon), named: "norm\(convolution.name)")
-        if let activation { add(activation, named: "activation\(convolution.name)") }
-        return last
-    }
 }

@@ -172,18 +172,23 @@ func checkWidth(_ network: String, _ width: Double) throws(NetworkError) {
 }
 
 extension NetworkBuilder {
-    /// Adds a convolution without bias (padded by half the kernel), batch normalization and an activation.
+    /// Adds a convolution without bias, batch normalization and, unless it is nil, an activation.
+    /// - Parameters:
+    ///   - name: The suffix of the names of the nodes.
+    ///   - padding: The padding; nil for half of the kernel on all sides.
+    ///   - epsilon: The epsilon of the batch normalization.
+    /// - Returns: The name of the last of these nodes.
     @discardableResult
     mutating func addConvolution(
         _ name: String, outputChannels: Int, kernelSize: Int, stride: Size2D = 1, groups: Int = 1,
-        activation: (any Layer)? = nil, to input: String? = nil
+        padding: Padding? = nil, epsilon: Float = 1e-5, activation: (any Layer)? = nil, to input: String? = nil
     ) -> String {
         add(
             Convolution(
                 outputChannels: outputChannels, kernelSize: Size2D(kernelSize), stride: stride,
-                padding: .all(kernelSize / 2), groups: groups, hasBias: false),
+                padding: padding ?? .all(kernelSize / 2), groups: groups, hasBias: false),
             named: "conv\(name)", to: input.map { [$0] })
-        add(BatchNormalization(), named: "norm\(name)")
+        add(BatchNormalization(epsilon: epsilon), named: "norm\(name)")
         if let activation { add(activation, named: "activation\(name)") }
         return last
     }

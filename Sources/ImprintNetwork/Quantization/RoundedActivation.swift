@@ -65,13 +65,11 @@ extension Network {
     /// Its outputs are those of predictions in int8, except for rounding errors of float32, if the weights are rounded. The parameters are
     /// the same.
     func roundingActivations(of outputs: [QuantizedOperations.RoundedOutput]) throws(NetworkError) -> Network {
-        let names = Set(nodes.map(\.name))
-        func unused(_ name: String) -> String { names.contains(name) ? unused(name + "_") : name }
         var replacements: [[String: String]] = nodes.map { _ in [:] }
         var added: [Int: [Node]] = [:]
         for output in outputs {
             let source = output.node.map { nodes[$0].name } ?? Network.inputName
-            let name = unused("\(source).rounded")
+            let name = nodes.unusedName("\(source).rounded")
             added[output.node ?? -1, default: []].append(
                 Node(name: name, layer: RoundedActivation(output.activation), inputs: [source]))
             for reader in output.readers ?? Array(nodes.indices) { replacements[reader][source] = name }
