@@ -106,6 +106,13 @@ import Testing
         #expect(throws: NetworkError.self) { try Network.named(name, labels: 2, inputSize: minimum - 1) }
     }
 
+    @Test("A size of a logo detector that is too small is an error of the logo detector")
+    func smallDetector() {
+        let error = NetworkError.invalidProperty(
+            layer: "logo detector", property: "size", found: "8", expected: "at least 16")
+        #expect(throws: error) { try Network.logoDetector(height: 8) }
+    }
+
     @Test("EfficientNet-Lite has the variants 0 to 4", arguments: [-1, 5])
     func variants(_ variant: Int) {
         #expect(throws: NetworkError.self) { try Network.efficientNetLite(variant) }

@@ -129,8 +129,8 @@ extension Network {
     public static func logoDetector(
         logos: Int = 1, regressesBoxes: Bool = false, height: Int = 96, width: Int = 96
     ) throws(NetworkError) -> Network {
-        try check("logospot", "logos", logos, logos >= 1, "at least 1")
-        try check("logospot", "size", min(height, width), min(height, width) >= 16, "at least 16")
+        try check("logo detector", "logos", logos, logos >= 1, "at least 1")
+        try check("logo detector", "size", min(height, width), min(height, width) >= 16, "at least 16")
         var net = NetworkBuilder(name: "logospot", input: TensorShape(height: height, width: width, channels: 3))
         let blocks: [(channels: Int, stride: Size2D)] = [
             (16, 2), (32, 2), (32, 1), (64, 2), (64, 1), (64, 1), (128, 2), (128, 1),
