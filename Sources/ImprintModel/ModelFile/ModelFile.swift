@@ -1,4 +1,3 @@
-internal import CImprintKernels
 public import Foundation
 public import ImprintImages
 public import ImprintNetwork
@@ -243,21 +242,12 @@ extension ModelFile {
     }
 
     private init(_ file: Safetensors.File, maps: Bool) throws {
-        let metadata = try migrated(file.header.metadata)
+        let metadata = file.header.metadata
+        try checkFormat(of: metadata)
         network = try value(Key.network, in: metadata)
         labels = try value(Key.labels, in: metadata)
         preprocessing = try value(Key.preprocessing, in: metadata)
-        let kinds = [Key.detector, Key.centerPoints, Key.anchors].filter { metadata[$0] != nil }
-        guard kinds.count < 2 else {
-            throw ModelFileError.Problem.invalidMetadata(
-                key: kinds[1], reason: "rules of two kinds of detectors, expected one of them")
-        }
-        switch kinds.first {
-        case Key.detector?: head = .detector(try value(Key.detector, in: metadata))
-        case Key.centerPoints?: head = .centerPoints(try value(Key.centerPoints, in: metadata))
-        case Key.anchors?: head = .anchors(try value(Key.anchors, in: metadata))
-        default: head = ModelHead(classifier: network)
-        }
+        head = try Self.readHead(metadata, of: network)
         training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
         try checkTraining(training)
         base = metadata[Key.base]
@@ -271,77 +261,42 @@ extension ModelFile {
         if metadata[Key.details] != nil { details = try value(Key.details, in: metadata) }
         try checkDetails(details)
 
-        // The tensors' shapes match the length of the file. So after this comparison, the parameters need at most four times the memory of
-        // the file (float16: twice, int8: four times).
-        let layout = ParameterLayout(network)
-        // Without labels, a tensor of replay features is unexpected like any other tensor.
-        var parameterTensors = file.header.tensors.filter {
-            metadata[Key.rehearsal] == nil || $0.name != Rehearsal.tensorName
-        }
-        // Format 1 has no int8 tensors, so scale tensors are unexpected.
-        let isOldest = file.header.metadata[Key.format] == "1"
-        let scaleTensors = isOldest ? [:] : try QuantizedWeights.scaleTensors(in: file.header)
-        let inputScaleTensors =
-            metadata[Quantization.key] == nil ? [:] : try QuantizedWeights.inputScaleTensors(in: file.header)
-        let scaleNames = Set(scaleTensors.values.map(\.name) + inputScaleTensors.values.map(\.name))
-        parameterTensors.removeAll { scaleNames.contains($0.name) }
-        let report = LoadingReport(layout, source: parameterTensors.map { ($0.name, $0.shape) })
-        guard report.isComplete else { throw ModelFileError.Problem.incomplete(report) }
+        let tensors = try ModelFileTensors(of: file, network: network)
+        precision = tensors.precision
+        storage = tensors.storage
         let expected = try text(Key.digest, in: metadata)
-        let isInt8 = !scaleTensors.isEmpty
-        precision = !isInt8 && parameterTensors.contains { $0.elementType == .float16 } ? .float16 : .float32
-        storage = isInt8 ? .int8 : precision == .float16 ? .float16 : .float32
-
-        let mapped = maps ? file.mapped(layout) : nil
-        parameters = try mapped ?? Parameters(layout)
-        let scales = try QuantizedWeights.scales(scaleTensors, in: file)
-        let quantization =
-            metadata[Quantization.key] == nil
-            ? nil
-            : try Quantization(
-                value(Quantization.key, in: metadata), scales: scales,
-                inputScales: try QuantizedWeights.scales(inputScaleTensors, in: file), of: network, layout)
-        var checksum = Checksum()
-        var notFinite: String?
-        var features: (values: [Float], shape: [Int])?
-        // In the order of the data. Tensors that are not parameters are scales or replay features.
-        for tensor in file.header.tensors {
-            if let entry = layout[tensor.name] {
-                try parameters.withValues(of: entry) { values in
-                    let isFinite: Bool
-                    if mapped == nil {
-                        try file.read(tensor, times: scales[tensor.name], into: values, checksum: &checksum)
-                        if inputScaleTensors[tensor.name] != nil {
-                            quantization?.weights[entry.node]?.divideByInputScales(values)
-                        }
-                        isFinite = imprint_all_finite(values.baseAddress, values.count) != 0
-                    } else {
-                        isFinite = checksum.update(values)
-                    }
-                    if !isFinite { notFinite = notFinite ?? tensor.name }
-                }
-            } else {
-                let values = try file.values(of: tensor, checksum: &checksum)
-                if !scaleNames.contains(tensor.name) { features = (values, tensor.shape) }
-            }
-        }
-        parameters.quantization = quantization
-        if checksum.hexadecimal(digest: expected) != metadata[Key.checksum] {
-            let found = try file.dataDigest()
-            guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }
-        }
+        let (parameters, features) = try tensors.read(maps: maps, digest: expected)
+        self.parameters = parameters
         digest = expected
-        format = file.header.metadata[Key.format].flatMap { Int($0) }
-        if let notFinite { throw ModelFileError.Problem.notFinite(tensor: notFinite) }
-        guard metadata[Key.rehearsal] != nil else {
-            rehearsal = nil
-            return
+        format = metadata[Key.format].flatMap { Int($0) }
+        rehearsal = try Self.readRehearsal(metadata, features, of: network, labels)
+    }
+
+    /// Returns the head: the rules of a detector, or the head of a classifier.
+    private static func readHead(_ metadata: [String: String], of network: Network) throws -> ModelHead {
+        let kinds = [Key.detector, Key.centerPoints, Key.anchors].filter { metadata[$0] != nil }
+        guard kinds.count < 2 else {
+            throw ModelFileError.Problem.invalidMetadata(
+                key: kinds[1], reason: "rules of two kinds of detectors, expected one of them")
         }
+        switch kinds.first {
+        case Key.detector?: return .detector(try value(Key.detector, in: metadata))
+        case Key.centerPoints?: return .centerPoints(try value(Key.centerPoints, in: metadata))
+        case Key.anchors?: return .anchors(try value(Key.anchors, in: metadata))
+        default: return ModelHead(classifier: network)
+        }
+    }
+
+    /// Returns the replay features; nil if the file has none.
+    private static func readRehearsal(
+        _ metadata: [String: String], _ features: ModelFileTensors.Features?, of network: Network, _ labels: [String]
+    ) throws -> Rehearsal? {
+        guard metadata[Key.rehearsal] != nil else { return nil }
         let rehearsal = try Rehearsal(labels: value(Key.rehearsal, in: metadata), features)
         if let problem = rehearsal.problem(network, labels) {
             throw ModelFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
         }
-        self.rehearsal = rehearsal
+        return rehearsal
     }
 }
 
