@@ -113,23 +113,7 @@ extension Checkpoint {
 
     private init(_ file: Safetensors.File) throws {
         let metadata = file.header.metadata
-        guard let format = metadata[Self.formatKey] else {
-            throw ModelFileError.Problem.notACheckpoint(found: ModelFile.kind(of: metadata))
-        }
-        guard format == Self.formatVersion || format == "2" else {
-            throw format == "1"
-                ? ModelFileError.Problem.earlierCheckpoint
-                : .invalidMetadata(
-                    key: Self.formatKey, reason: "\(format.debugDescription), expected \(Self.formatVersion)")
-        }
-        isVersionOne = format == "2"
-        guard let expectedText = metadata[Key.textDigest] else {
-            throw ModelFileError.Problem.missingMetadata(key: Key.textDigest)
-        }
-        // Damaged metadata would change the next steps just as damaged tensors would.
-        guard textDigest(of: metadata) == expectedText else {
-            throw ModelFileError.Problem.damaged(found: textDigest(of: metadata), expected: expectedText)
-        }
+        isVersionOne = try Self.checkFormat(of: metadata)
         network = try value(Key.network, in: metadata)
         labels = try value(Key.labels, in: metadata)
         settings = try value(Key.settings, in: metadata)
@@ -138,23 +122,9 @@ extension Checkpoint {
         if let problem = progress.problem {
             throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
         }
-        let optimizerSteps = metadata[Key.optimizerSteps].flatMap { Int($0) }
-        guard metadata[Key.optimizerSteps] == nil || optimizerSteps.map((0...1 << 48).contains) == true else {
-            throw ModelFileError.Problem.invalidMetadata(
-                key: Key.optimizerSteps, reason: "found \(metadata[Key.optimizerSteps] ?? ""), expected a count")
-        }
-        guard let expected = metadata[Key.digest] else { throw ModelFileError.Problem.missingMetadata(key: Key.digest) }
-        let found = try file.dataDigest()
-        guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }
+        let optimizerSteps = try Self.optimizerSteps(in: metadata)
         let layout = ParameterLayout(network)
-        var tensors: [String: [Float]] = [:]
-        for tensor in file.header.tensors {
-            guard Self.validShapes(of: tensor.name, layout, isVersionOne).contains(tensor.shape) else {
-                throw ModelFileError.Problem.invalidMetadata(
-                    key: Key.network, reason: "the tensor \(tensor.name) has the unexpected shape \(tensor.shape)")
-            }
-            tensors[tensor.name] = try file.values(of: tensor)
-        }
+        let tensors = try Self.readTensors(of: file, layout, isVersionOne)
         guard let parameters = tensors[TensorName.parameters] else {
             throw ModelFileError.Problem.invalidMetadata(
                 key: Key.progress, reason: "the tensor \(TensorName.parameters) is missing")
@@ -170,15 +140,68 @@ extension Checkpoint {
                 state.optimizer[String(name.dropFirst(TensorName.optimizerPrefix.count))] = values
             }
         }
+        try Self.checkCompleteness(of: state, progress)
+        self.state = state
+    }
+
+    /// Checks the format and the digest of the metadata.
+    /// - Returns: Whether the file is of version 1.
+    private static func checkFormat(of metadata: [String: String]) throws(ModelFileError.Problem) -> Bool {
+        guard let format = metadata[formatKey] else {
+            throw .notACheckpoint(found: ModelFile.kind(of: metadata))
+        }
+        guard format == formatVersion || format == "2" else {
+            if format == "1" { throw .earlierCheckpoint }
+            throw .invalidMetadata(key: formatKey, reason: "\(format.debugDescription), expected \(formatVersion)")
+        }
+        guard let expected = metadata[Key.textDigest] else { throw .missingMetadata(key: Key.textDigest) }
+        // Damaged metadata would change the next steps just as damaged tensors would.
+        let found = textDigest(of: metadata)
+        guard found == expected else { throw .damaged(found: found, expected: expected) }
+        return format == "2"
+    }
+
+    /// Returns the number of steps of the optimizer; nil in older checkpoints.
+    private static func optimizerSteps(in metadata: [String: String]) throws(ModelFileError.Problem) -> Int? {
+        guard let text = metadata[Key.optimizerSteps] else { return nil }
+        guard let steps = Int(text), (0...1 << 48).contains(steps) else {
+            throw .invalidMetadata(key: Key.optimizerSteps, reason: "found \(text), expected a count")
+        }
+        return steps
+    }
+
+    /// Reads all tensors after checking their digest.
+    private static func readTensors(
+        of file: Safetensors.File, _ layout: ParameterLayout, _ isVersionOne: Bool
+    ) throws -> [String: [Float]] {
+        guard let expected = file.header.metadata[Key.digest] else {
+            throw ModelFileError.Problem.missingMetadata(key: Key.digest)
+        }
+        let found = try file.dataDigest()
+        guard found == expected else { throw ModelFileError.Problem.damaged(found: found, expected: expected) }
+        var tensors: [String: [Float]] = [:]
+        for tensor in file.header.tensors {
+            guard validShapes(of: tensor.name, layout, isVersionOne).contains(tensor.shape) else {
+                throw ModelFileError.Problem.invalidMetadata(
+                    key: Key.network, reason: "the tensor \(tensor.name) has the unexpected shape \(tensor.shape)")
+            }
+            tensors[tensor.name] = try file.values(of: tensor)
+        }
+        return tensors
+    }
+
+    /// Checks that a state has all tensors that the progress in the file requires.
+    private static func checkCompleteness(
+        of state: TrainingState, _ progress: TrainingProgress
+    ) throws(ModelFileError.Problem) {
         let missing: [(String, Bool)] = [
             ("of the optimizer", state.optimizer.isEmpty),
             (TensorName.best, progress.hasBest && state.best == nil),
             (TensorName.average, progress.emaSteps > 0 && state.ema == nil),
         ]
         for (name, isMissing) in missing where isMissing {
-            throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: "the tensor \(name) is missing")
+            throw .invalidMetadata(key: Key.progress, reason: "the tensor \(name) is missing")
         }
-        self.state = state
     }
 
     /// Returns the valid shapes of a tensor; empty if its name is unknown.
