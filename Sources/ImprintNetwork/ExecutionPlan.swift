@@ -98,54 +98,13 @@ public final class ExecutionPlan {
         let threadPool = options.threadPool ?? ThreadPool(count: options.workers.count)
         precondition(threadPool.count <= options.workers.count, "the plan has no scratch memory for so many threads")
 
-        func pointer(_ buffer: Arena.Buffer) -> UnsafeMutableRawPointer { arena.base + (layout.offsets[buffer] ?? 0) }
-        func floats(_ buffer: Arena.Buffer) -> UnsafeMutablePointer<Float> {
-            pointer(buffer).assumingMemoryBound(to: Float.self)
-        }
-
-        self.images = Activation(
-            values: floats(buffers.input.values), gradient: buffers.input.gradient.map(floats), shape: network.input)
-        func moments(of source: Int) -> Moments? {
-            guard source >= 0, let moments = buffers.operations[source].outputMoments else { return nil }
-            let channels = operations[source].output.channels
-            return Moments(pointer(moments.buffer), channels: channels, blocks: moments.blocks)
-        }
-        self.steps = operations.enumerated().map { index, operation in
-            let operationBuffers = buffers.operations[index]
-            let inputs = operation.sources.enumerated().map { slot, source in
-                Activation(
-                    values: floats(source < 0 ? buffers.input.values : buffers.operations[source].output.values),
-                    gradient: operationBuffers.inputGradients[slot].map { floats($0.buffer) },
-                    shape: operation.inputs[slot])
-            }
-            let context = LayerContext(
-                inputs: inputs,
-                output: Activation(
-                    values: floats(operationBuffers.output.values),
-                    gradient: operationBuffers.output.gradient.map(floats),
-                    shape: operation.output),
-                inputMoments: operation.kernel.readsMoments ? moments(of: operation.sources[0]) : nil,
-                outputMoments: moments(of: index),
-                parameters: operation.entries.map { parameters.floats + $0.offset },
-                parameterGradients: operation.entries.map { entry in
-                    training && !operation.isFrozen && entry.parameter.role != .statistic
-                        ? gradients.floats() + entry.offset : nil
-                },
-                saved: pointer(operationBuffers.saved), scratch: pointer(buffers.scratch),
-                transformedWeights: transformedWeights.base + operationBuffers.transformedWeightsOffset,
-                packedWeights: packedWeights.base + operationBuffers.packedWeightsOffset,
-                algorithm: operation.algorithm, worker: Worker(threadPool: threadPool, index: 0),
-                training: training, nodeIndex: operation.nodeIndices[operation.nodeIndices.count - 1],
-                frozen: operation.isFrozen, usesBFloat16: options.usesBFloat16, randomness: randomness,
-                packingState: packingState, currentBatch: currentBatch)
-            return Step(
-                operation: operation, contexts: context.copies(for: threadPool),
-                runsBackward: operationBuffers.runsBackward,
-                additions: zip(operationBuffers.inputGradients, operation.inputs).compactMap { gradient, shape in
-                    guard let gradient, let sum = gradient.addedTo else { return nil }
-                    return (UnsafePointer(floats(gradient.buffer)), floats(sum), shape.count)
-                })
-        }
+        let builder = StepBuilder(
+            operations: operations, buffers: buffers, offsets: layout.offsets, arena: arena, gradients: gradients,
+            transformedWeights: transformedWeights, packedWeights: packedWeights, parameters: parameters,
+            options: options, threadPool: threadPool, randomness: randomness, packingState: packingState,
+            currentBatch: currentBatch)
+        images = builder.input(network.input)
+        steps = builder.steps()
         self.network = network
         self.parameters = parameters
         self.options = options

@@ -38,6 +38,15 @@ struct MemoryPlanner {
         let blocks: Int
     }
 
+    /// The buffers of all activations and operations.
+    struct Assignment {
+        /// The network's input.
+        let input: Pair
+        /// The scratch buffer, which all operations share because they run one after the other.
+        let scratch: Arena.Buffer
+        let operations: [Buffers]
+    }
+
     private let operations: [PlanOperation]
     private let input: TensorShape
     private let options: ExecutionPlan.Options
@@ -68,9 +77,7 @@ struct MemoryPlanner {
     }
 
     /// Requests all buffers from the arena; `arena.layout()` then returns their offsets.
-    ///
-    /// All operations share one scratch buffer, because they run one after the other.
-    mutating func assignBuffers() -> (input: Pair, scratch: Arena.Buffer, operations: [Buffers]) {
+    mutating func assignBuffers() -> Assignment {
         let count = operations.count
         let end = training ? 2 * count : count
         var input = Pair(values: arena.buffer(bytes: bytes(self.input), at: 0), gradient: nil)
@@ -87,28 +94,11 @@ struct MemoryPlanner {
         for index in 0..<count {
             let operation = operations[index]
             let values = valuesBuffer(of: index, buffers: buffers, protected: protected)
-            arena.keep(values, at: index)
-            for source in operation.sources {
-                arena.keep(source < 0 ? input.values : buffers[source].output.values, at: index)
-            }
-            if operation.nodeIndices[0] == keptNode, let source = operation.sources.first, source >= 0 {
-                arena.keep(buffers[source].output.values, at: end)
-            }
+            let inputs = operation.sources.map { $0 < 0 ? input.values : buffers[$0].output.values }
+            for buffer in [values] + inputs { arena.keep(buffer, at: index) }
+            if operation.nodeIndices[0] == keptNode, let first = inputs.first { arena.keep(first, at: end) }
             let runsBackward = needsGradient[index]
-            if runsBackward {
-                let time = backwardTime(index)
-                if operation.kernel.backwardReads.contains(.output) {
-                    arena.keep(values, at: time)
-                    protected.insert(values)
-                }
-                if operation.kernel.backwardReads.contains(.inputs) {
-                    for source in operation.sources {
-                        let read = source < 0 ? input.values : buffers[source].output.values
-                        arena.keep(read, at: time)
-                        protected.insert(read)
-                    }
-                }
-            }
+            if runsBackward { protected.formUnion(keepForBackward(index, values: values, inputs: inputs)) }
             if index == count - 1 { arena.keep(values, at: end) }
             if let moments = momentsBuffer(for: operation, buffers: buffers) {
                 arena.keep(moments.buffer, at: index)
@@ -131,7 +121,18 @@ struct MemoryPlanner {
         let scratch = arena.buffer(bytes: scratchBytes, at: 0)
         arena.keep(scratch, at: end)
         if training { assignGradients(input: &input, buffers: &buffers) }
-        return (input, scratch, buffers)
+        return Assignment(input: input, scratch: scratch, operations: buffers)
+    }
+
+    /// Keeps the activations that the backward pass of an operation reads.
+    /// - Returns: Their buffers, which later operations must not overwrite.
+    private mutating func keepForBackward(
+        _ index: Int, values: Arena.Buffer, inputs: [Arena.Buffer]
+    ) -> [Arena.Buffer] {
+        let reads = operations[index].kernel.backwardReads
+        let buffers = (reads.contains(.output) ? [values] : []) + (reads.contains(.inputs) ? inputs : [])
+        for buffer in buffers { arena.keep(buffer, at: backwardTime(index)) }
+        return buffers
     }
 
     /// Returns the output buffer of an operation: the buffer of its first input if it can run in place, otherwise a new one.
