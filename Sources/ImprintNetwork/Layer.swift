@@ -73,10 +73,14 @@ public struct BackwardReads: OptionSet, Sendable {
 }
 
 /// Whether a layer's output may share memory with its first input.
+///
+/// The plan shares the memory only if the input and the output have the same number of values.
 public enum InPlace: Sendable {
     /// The output must not share memory with the input.
     case never
-    /// The output may overwrite the input, and the input's gradient may overwrite the output's gradient.
+    /// The output may overwrite the first input, and the gradient of the first input may overwrite the output's gradient.
+    ///
+    /// So compute the gradients of parameters and of other inputs before that of the first input.
     case overwriting
     /// The output has the same values as the input, in another shape.
     case view

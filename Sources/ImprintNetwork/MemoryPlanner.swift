@@ -139,19 +139,19 @@ struct MemoryPlanner {
     private mutating func valuesBuffer(
         of index: Int, buffers: [Buffers], protected: Set<Arena.Buffer>
     ) -> Arena.Buffer {
-        let source = operations[index].sources[0]
-        let kernel = operations[index].kernel
-        if source >= 0 && readers[source].count == 1 {
-            let candidate = buffers[source].output.values
-            switch kernel.inPlace {
-            case .view: return candidate
-            case .overwriting where !protected.contains(candidate): return candidate
-            case .overwriting, .never: break
-            }
-        }
         let operation = operations[index]
+        let source = operation.sources[0]
+        if source >= 0 && readers[source].count == 1 && canRunInPlace(operation) {
+            let candidate = buffers[source].output.values
+            if operation.kernel.inPlace == .view || !protected.contains(candidate) { return candidate }
+        }
         return arena.buffer(
             bytes: options.batchSize * operation.output.count * operation.bytesPerValue, at: index)
+    }
+
+    /// Whether the output of an operation may share memory with its first input, which must have the same size.
+    private func canRunInPlace(_ operation: PlanOperation) -> Bool {
+        operation.kernel.inPlace != .never && operation.inputs[0].count == operation.output.count
     }
 
     /// Returns the buffer of the moments of an operation's first input; nil if it does not read them or its producer does not record them.
@@ -210,7 +210,7 @@ struct MemoryPlanner {
     ) -> Arena.Buffer? {
         let operation = operations[index]
         guard readers[operation.sources[slot]].count == 1 else { return nil }
-        if operation.kernel.inPlace != .never { return outputGradient }
+        if slot == 0 && canRunInPlace(operation) { return outputGradient }
         let isLastRead = arena.lastTime(of: values) <= backwardTime(index)
         return slot == 0 && operation.kernel.gradientMayReplaceInput && isLastRead ? values : nil
     }
