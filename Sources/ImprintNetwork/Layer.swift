@@ -225,7 +225,7 @@ public struct ParameterDescription: Hashable, Sendable {
         case normal(mean: Float = 0, standardDeviation: Float)
     }
 
-    /// The name within the layer, such as "weight".
+    /// The name within the layer, such as "weight": unique in the layer, and without full stops.
     public let name: String
     /// The lengths of the axes; the last axis is contiguous in memory.
     public let shape: [Int]

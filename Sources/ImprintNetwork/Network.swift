@@ -35,7 +35,8 @@ public struct Network: Hashable, Sendable {
     let sources: [[Int]]
 
     /// Creates a network and checks it.
-    /// - Throws: `NetworkError` if names, connections or shapes are not consistent.
+    /// - Throws: `NetworkError` if names, connections or shapes are not consistent, or if a custom layer has an output or parameters with sizes
+    ///   below 1, or parameters without unique names.
     public init(name: String, input: TensorShape, nodes: [Node]) throws(NetworkError) {
         try check("network", "input", input, min(input.height, input.width, input.channels) >= 1, "positive sizes")
         try checkCount("network", "input", [input.height, input.width, input.channels])
@@ -58,9 +59,7 @@ public struct Network: Hashable, Sendable {
                 let shape = try node.layer.outputShape(for: inputs)
                 let kind = type(of: node.layer).kind
                 try checkCount(kind, "output", [shape.height, shape.width, shape.channels])
-                for parameter in node.layer.parameters(for: inputs) {
-                    try checkCount(kind, parameter.name, parameter.shape)
-                }
+                try checkParameters(kind, node.layer.parameters(for: inputs))
                 shapes.append(shape)
             } catch {
                 throw .inNode(node.name, error)
@@ -92,7 +91,25 @@ public struct Network: Hashable, Sendable {
     }
 }
 
-/// Checks that an activation of one image, or a parameter, has at most 2³¹ − 1 values, the limit of the C kernels.
+/// Checks the names and the sizes of a layer's parameters.
+///
+/// The name of a parameter in the network is "node.parameter", and model files store scales under longer names. So names without full stops
+/// are unique.
+private func checkParameters(_ layer: String, _ parameters: [ParameterDescription]) throws(NetworkError) {
+    var names = Set<String>()
+    for parameter in parameters {
+        let name = parameter.name
+        try check(
+            layer, "the name of a parameter", name.debugDescription, !name.isEmpty && !name.contains("."),
+            "a name without full stops")
+        try check(
+            layer, "the name of a parameter", name.debugDescription, names.insert(name).inserted,
+            "another name for each parameter")
+        try checkCount(layer, name, parameter.shape)
+    }
+}
+
+/// Checks that an activation of one image, or a parameter, has at least one and at most 2³¹ − 1 values, the limit of the C kernels.
 ///
 /// The sizes may come from an untrusted file, so the check handles overflow.
 private func checkCount(_ layer: String, _ property: String, _ sizes: [Int]) throws(NetworkError) {
@@ -100,7 +117,9 @@ private func checkCount(_ layer: String, _ property: String, _ sizes: [Int]) thr
     var count = 1
     for size in sizes {
         let (product, overflow) = count.multipliedReportingOverflow(by: size)
-        try check(layer, property, sizes, !overflow && product <= limit, "at most \(limit) values in total")
+        try check(
+            layer, property, sizes, size >= 1 && !overflow && product <= limit,
+            "positive sizes and at most \(limit) values in total")
         count = product
     }
 }
