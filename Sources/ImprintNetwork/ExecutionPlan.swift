@@ -69,10 +69,11 @@ public final class ExecutionPlan {
     public var observer: Observer?
 
     /// Compiles `network` to run with `parameters`.
-    /// - Throws: `NetworkError` if the mode is training and all layers are frozen, if the precision is int8 and the parameters are not
-    ///   quantized, or if memory cannot be allocated.
+    /// - Throws: `NetworkError` if the mode is training and all layers or unknown ones are frozen, if the precision is int8 and the parameters are
+    ///   not quantized, or if memory cannot be allocated.
     public init(_ network: Network, parameters: Parameters, options: Options) throws(NetworkError) {
         precondition(parameters.layout == ParameterLayout(network), "the parameters belong to another network")
+        try options.checkFrozen(in: network)
         guard options.mode == .training || options.precision != .int8 || parameters.quantization != nil else {
             throw .invalidProperty(
                 layer: "plan", property: "precision", found: "int8 for parameters without quantization",

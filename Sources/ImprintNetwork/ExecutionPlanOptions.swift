@@ -15,6 +15,8 @@ extension ExecutionPlan {
         /// The threads, and the processes of a training run, that share the work.
         package var workers: Workers
         /// The names of the frozen nodes: training does not change their parameters and statistics.
+        ///
+        /// Use the name of the node ("conv1"), not of its parameter ("conv1.weight"): in training, a name that no node has is an error.
         public var frozen: Set<String>
         /// Whether the backward pass computes the gradient with respect to the network's input.
         public var inputGradient: Bool
@@ -63,6 +65,17 @@ extension ExecutionPlan {
             self.inputGradient = inputGradient
             self.seed = seed
             self.precision = precision
+        }
+
+        /// Checks that the frozen nodes of a plan for training are nodes of `network`.
+        func checkFrozen(in network: Network) throws(NetworkError) {
+            let unknown = mode == .training ? frozen.subtracting(network.nodes.map(\.name)) : []
+            guard unknown.isEmpty else {
+                throw .invalidProperty(
+                    layer: "plan", property: "frozen",
+                    found: unknown.sorted().map(\.debugDescription).joined(separator: ", "),
+                    expected: "names of nodes of the network")
+            }
         }
 
         /// Whether weights are packed before the second pass instead of the first.

@@ -60,4 +60,20 @@ private struct AnyLayer: Layer {
         }
         #expect(try ParameterLayout(network(AnyLayer(parameterNames: ["gain", "shift"]))).count == 4)
     }
+
+    @Test("The frozen nodes of a training plan must be nodes of the network")
+    func frozen() throws {
+        let network = try network(AnyLayer(parameterNames: ["gain"]))
+        func plan(_ frozen: Set<String>, mode: ExecutionPlan.Mode = .training) throws -> ExecutionPlan {
+            try ExecutionPlan(
+                network, parameters: Parameters(network, seed: 1),
+                options: ExecutionPlan.Options(batchSize: 1, mode: mode, frozen: frozen, inputGradient: true))
+        }
+        let error = NetworkError.invalidProperty(
+            layer: "plan", property: "frozen", found: "\"conv1\", \"x.gain\"", expected: "names of nodes of the network"
+        )
+        #expect(throws: error) { try plan(["x", "x.gain", "conv1"]) }
+        #expect(try plan(["x", "last"]).trainableRanges.isEmpty)
+        #expect(try plan(["conv1"], mode: .prediction).options.frozen == ["conv1"])
+    }
 }

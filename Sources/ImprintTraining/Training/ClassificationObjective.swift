@@ -60,7 +60,8 @@ final class ClassificationObjective: TrainingObjective {
         let network = try start.freezesStatistics ? logits.withFrozenStatistics() : logits
         var options = ExecutionPlan.Options(
             batchSize: min(hyperparameters.batchSize, images.training.count), mode: .training,
-            workers: workers, frozen: start.stages.frozen[stage], seed: hyperparameters.seed)
+            workers: workers, frozen: start.stages.frozen[stage].intersection(network.nodes.map(\.name)),
+            seed: hyperparameters.seed)
         options.precision = hyperparameters.usesMixedPrecision ? .bfloat16 : .float32
         return try ExecutionPlan(
             network, parameters: start.trainablePart.parameters, options: options.limitingThreads(for: network))
