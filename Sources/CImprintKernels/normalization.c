@@ -127,7 +127,8 @@ INLINE void forward_pooled_part(const imprint_normalization *t, const float *x, 
     ivec winner = 0;
     for (int32_t tap = 1; tap < 4; tap++) {
         vec v = SCALED(t, READ(PIXEL(x, line, t->channels, tap) + c));
-        ivec larger = v > best;
+        // NaN replaces the maximum, as in max pooling.
+        ivec larger = (v > best) | (v != v);
         best = larger ? v : best;
         winner = larger ? (ivec)tap : winner;
     }

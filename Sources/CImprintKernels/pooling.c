@@ -34,6 +34,10 @@ typedef struct {
 
 // Maximum ----------------------------------------------------------------------------------------------------------
 
+// Whether a value replaces the maximum so far. NaN does, and no number replaces NaN, so the maximum of a window with NaN is NaN. That makes
+// divergence visible in the loss.
+#define IS_LARGER(value, best) (((value) > (best)) | ((value) != (value)))
+
 INLINE void max_of(const imprint_window *w, part p, int large, float *y, uint8_t *choice) {
     ptrdiff_t channels = w->channels, row = w->width * channels;
     for (size_t v = 0; v < vec_count(channels); v++) {
@@ -45,7 +49,7 @@ INLINE void max_of(const imprint_window *w, part p, int large, float *y, uint8_t
         for (int32_t ky = p.ky0; ky < p.ky1; ky++)
             for (int32_t kx = p.kx0; kx < p.kx1; kx++) {
                 vec value = VEC(in + ky * row + kx * channels);
-                ivec larger = value > best;
+                ivec larger = IS_LARGER(value, best);
                 best = (vec)SELECT(larger, (ivec)value, (ivec)best);
                 chosen = SELECT(larger, (ivec)0 + (ky * w->kernel_width + kx), chosen);
             }
@@ -65,7 +69,7 @@ INLINE void max_plain(const imprint_window *w, const float *x, float *y, uint8_t
         int first = 1;
         FOR_EACH_TAP {
             float value = x[INPUT_OFFSET(w) + c];
-            if (first || value > best) best = value, index = (uint8_t)TAP(w);
+            if (first || IS_LARGER(value, best)) best = value, index = (uint8_t)TAP(w);
             first = 0;
         }
         out[c] = best;

@@ -95,6 +95,19 @@ import Testing
         }
     }
 
+    @Test("The global maximum of values with NaN is NaN, at any position", arguments: 0..<6)
+    func globalMaximum(position: Int) throws {
+        let network = try Network(
+            name: "maximum", input: TensorShape(height: 2, width: 3, channels: 2),
+            nodes: [Network.Node(name: "maximum", layer: GlobalMaxPool(), inputs: ["input"])])
+        let plan = try ExecutionPlan(
+            network, parameters: try Parameters(network, seed: 1), options: ExecutionPlan.Options(batchSize: 1))
+        _ = plan.input.update(from: (0..<12).map { Float(5 - $0) })
+        plan.input[2 * position] = .nan
+        plan.forward(count: 1)
+        #expect(plan.output[0].isNaN && plan.output[1] == 4)
+    }
+
     /// Training stops if the loss is not finite, so layers must not hide NaN.
     @Test("NaN in the weights makes the output non-finite", arguments: Network.readyMadeNames)
     func divergedNetwork(_ name: String) throws {

@@ -136,10 +136,13 @@ import Testing
         let plan = try ExecutionPlan(
             network, parameters: Parameters(network, seed: 1),
             options: ExecutionPlan.Options(batchSize: 1, mode: .training))
-        plan.input.update(repeating: 1)
-        for index in [0, 16] { plan.input[index] = .nan }
-        plan.forward(count: 1)
-        #expect(plan.output.indices.filter { plan.output[$0].isNaN } == [0, 16])
+        // Every pixel of the first window.
+        for pixel in isPooled ? [0, 1, 4, 5] : [0] {
+            plan.input.update(repeating: 1)
+            for channel in [0, 16] { plan.input[pixel * 17 + channel] = .nan }
+            plan.forward(count: 1)
+            #expect(plan.output.indices.filter { plan.output[$0].isNaN } == [0, 16], "pixel \(pixel)")
+        }
     }
 }
 

@@ -169,14 +169,23 @@ import Testing
         expect(dx, "dx") { imprint_max_pool_backward(&window, dy, choice, $0) }
     }
 
-    @Test("Max pooling propagates NaN") func nan() {
-        let test = Case(input: TensorShape(height: 4, width: 6, channels: 17), kernel: 2, stride: 2, padding: .all(0))
-        var x = integers(test.inputCount, "x")
-        x[3] = .nan
-        var y = [Float](repeating: 0, count: test.outputCount)
-        var window = test.window
-        imprint_max_pool_forward(&window, x, &y, nil)
-        #expect(y[3].isNaN && y.filter(\.isNaN).count == 1)
+    @Test("The maximum of a window with NaN is NaN, at any position in the window", arguments: [3, 17], [2, 3])
+    func nan(channels: Int, kernel: Int) {
+        let test = Case(
+            input: TensorShape(height: 6, width: 6, channels: channels), kernel: Size2D(kernel), stride: Size2D(kernel),
+            padding: .all(0))
+        for position in 0..<(kernel * kernel) {
+            var x = integers(test.inputCount, "x")
+            let pixel = position / kernel * 6 + position % kernel
+            x[pixel * channels + 2] = .nan
+            var y = [Float](repeating: 0, count: test.outputCount)
+            var choice = [UInt8](repeating: 255, count: test.outputCount)
+            var window = test.window
+            imprint_max_pool_forward(&window, x, &y, &choice)
+            #expect(y.indices.filter { y[$0].isNaN } == [2] && Int(choice[2]) == position)
+            imprint_max_pool_forward(&window, x, &y, nil)
+            #expect(y.indices.filter { y[$0].isNaN } == [2])
+        }
     }
 
     @Test("Average pooling agrees with plain loops", arguments: (small + special).filter(\.canPool), [false, true])

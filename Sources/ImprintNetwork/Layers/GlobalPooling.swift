@@ -75,8 +75,11 @@ public struct GlobalMaxPool: Layer {
             y.update(from: x, count: channels)
             winners.update(repeating: 0, count: channels)
             for pixel in 1..<max(pixels, 1) {
-                for channel in 0..<channels where x[pixel * channels + channel] > y[channel] {
-                    y[channel] = x[pixel * channels + channel]
+                for channel in 0..<channels {
+                    let value = x[pixel * channels + channel]
+                    // The maximum of values with NaN is NaN.
+                    guard value > y[channel] || value.isNaN else { continue }
+                    y[channel] = value
                     winners[channel] = Int32(pixel)
                 }
             }
