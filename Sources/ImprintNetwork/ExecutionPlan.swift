@@ -186,6 +186,10 @@ public final class ExecutionPlan {
     private func transformWeights(_ count: Int) {
         let haveChanged = parameters.changes.load(ordering: .relaxed) != transformedChanges
         if haveChanged {
+            precondition(
+                !options.usesInt8 || parameters.quantization != nil
+                    || !steps.contains(where: { $0.kernel is QuantizedConvolution }),
+                "the parameters of an int8 plan lost their quantization when they changed; compile a new plan")
             run(.transformWeights, count)
             transformedChanges = parameters.changes.load(ordering: .relaxed)
             packingState.isDone = false

@@ -131,6 +131,8 @@ public final class Parameters: @unchecked Sendable {
     }
 
     /// Returns a copy that does not share memory with the original.
+    ///
+    /// The copy of quantized parameters has the same values, but no quantization, because it may be trained: its predictions are in float32.
     /// - Throws: `NetworkError.outOfMemory`.
     public func copy() throws(NetworkError) -> Parameters {
         let copy = try Parameters(layout)
@@ -162,7 +164,7 @@ public final class Parameters: @unchecked Sendable {
     ///
     /// `layout` has the names and shapes. The weights of a `Convolution` are [height, width, input channels / groups, output channels], and those of
     /// a `Dense` layer are [inputs, outputs]. Do not set values while a plan runs. If the parameters are quantized, they lose the quantization, which
-    /// fits only the old values.
+    /// fits only the old values: a plan that was compiled for int8 cannot run afterwards, so compile a new one.
     ///
     /// To change the weights of a model that was read from a file, set the values of a `copy()`, and create a new model with it: the identity of
     /// the model, which a personalization contains, does not change with its parameters.

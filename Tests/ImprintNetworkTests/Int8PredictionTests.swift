@@ -196,6 +196,36 @@ import Testing
         #expect(integerLayers.count + result.floatLayers.count == layerCount)
     }
 
+    @Test("The range of a channel with infinite values, or of values with too large differences, is empty")
+    func infiniteRanges() {
+        // [pixel, channel]; the differences of the third channel are subnormal.
+        let values: [Float] = [
+            1, -3e38, 0, -1,
+            .infinity, 3e38, 1e-40, 1,
+            2, 1, 2e-40, 2,
+        ]
+        var statistics = ActivationStatistics(channels: 4)
+        statistics.recordRange(values, pixels: 3)
+        statistics.recordHistogram(values, TensorShape(height: 3, width: 1, channels: 4))
+        #expect(statistics.bestRange(0) == 0...0 && statistics.bestRange(1) == 0...0)
+        #expect(statistics.bestRange(2).upperBound <= 2e-40)
+        #expect(statistics.bestRange(3).lowerBound < 0 && statistics.bestRange(3).upperBound > 1)
+        #expect(statistics.meanSquare(0) == 0 && statistics.meanSquare(3) == 2)
+    }
+
+    @Test("A convolution whose padded image has more than 2³¹ − 1 rows is not computed in int8") func paddedRows() {
+        let padding = 1 << 15
+        let convolution = Convolution(
+            outputChannels: 1, kernelSize: Size2D(height: 3, width: 1),
+            padding: .explicit(top: padding, left: 0, bottom: padding, right: 0))
+        func isPossible(rows: Int) -> Bool {
+            QuantizedConvolution.isPossible(
+                PrepackedConvolution(convolution), over: TensorShape(height: rows, width: 1, channels: 1))
+        }
+        #expect(isPossible(rows: Int(Int32.max) - 2 * padding))
+        #expect(!isPossible(rows: Int(Int32.max) - 2 * padding + 1))
+    }
+
     @Test("Images without any activation can be quantized") func zeros() throws {
         let network = try Network.named("resnet-18", labels: 4, inputSize: 32)
         let parameters = try Parameters(network, seed: 1)

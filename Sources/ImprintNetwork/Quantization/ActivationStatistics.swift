@@ -39,16 +39,18 @@ struct ActivationStatistics {
     /// Records the values of an image's activation in the histograms; the ranges of all images must have been recorded.
     mutating func recordHistogram(_ values: UnsafePointer<Float>, _ shape: TensorShape) {
         if histogram.isEmpty { histogram = [UInt32](repeating: 0, count: channels * Self.binCount) }
-        let factors = zip(minima, maxima).map { low, high in
+        let factors = zip(minima, maxima).map { low, high -> Float in
             let width = high - low
-            return width > 0 && width.isFinite ? Float(Self.binCount) / width : 0
+            // NaN stands for a channel without a finite range, which is not counted. The factor of a tiny range must not overflow.
+            guard width.isFinite else { return .nan }
+            return width > 0 ? min(Float(Self.binCount) / width, .greatestFiniteMagnitude) : 0
         }
         for pixel in sampledPixels(shape, count: Self.pixelsPerImage) {
             let row = values + pixel * channels
             for channel in 0..<channels {
                 let value = row[channel]
                 // Zeros, which are frequent after a ReLU, have no error.
-                guard value != 0, value.isFinite else { continue }
+                guard value != 0, value.isFinite, factors[channel].isFinite else { continue }
                 squares[channel] += Double(value) * Double(value)
                 nonzero[channel] += 1
                 let bin = Int((value - minima[channel]) * factors[channel])
@@ -60,10 +62,11 @@ struct ActivationStatistics {
 
     /// Returns the range of a channel, including 0, that minimizes the mean squared error of 256 steps.
     ///
-    /// Values outside the range are clipped. A narrower range has smaller steps, but larger errors of outliers.
+    /// Values outside the range are clipped. A narrower range has smaller steps, but larger errors of outliers. The range of a channel with
+    /// infinite values, or with a range beyond float32, is 0...0.
     func bestRange(_ channel: Int) -> ClosedRange<Float> {
         let (low, high) = (min(minima[channel], 0), max(maxima[channel], 0))
-        guard low < high, low.isFinite, high.isFinite else { return 0...0 }
+        guard low < high, (high - low).isFinite else { return 0...0 }
         let width = (maxima[channel] - minima[channel]) / Float(Self.binCount)
         let bins = (0..<Self.binCount).compactMap { bin -> (value: Float, count: Float)? in
             let count = histogram[channel * Self.binCount + bin]

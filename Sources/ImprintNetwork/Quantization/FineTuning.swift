@@ -39,7 +39,7 @@ extension Quantizer {
     /// - Parameters:
     ///   - quantized: The result of `quantize(for:)`.
     ///   - samples: The training samples, at least one.
-    ///   - images: The images that measure the error, which should not be among the samples.
+    ///   - images: The images that measure the error, at least one, which should not be among the samples.
     ///   - options: The hyperparameters.
     ///   - onProgress: Called with the number of steps so far and in total.
     /// - Throws: `NetworkError`, or an error of a sample or an image.
@@ -48,6 +48,7 @@ extension Quantizer {
         options: FineTuning = FineTuning(), onProgress: (_ done: Int, _ total: Int) -> Void = { _, _ in }
     ) throws -> Parameters {
         precondition(!samples.isEmpty, "fine-tuning needs at least one sample")
+        precondition(!images.isEmpty, "measuring the error needs at least one image")
         guard quantized.quantization?.weights.isEmpty == false else { return quantized }
         let reference = try outputs(on: images, original, .float32)
         let objective = try QuantizedObjective(

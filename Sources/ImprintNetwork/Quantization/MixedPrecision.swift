@@ -9,8 +9,13 @@ public struct QuantizationError: Hashable, Codable, Sendable {
 
 extension Quantizer {
     /// Returns the error of quantized or rounded parameters for some images.
+    /// - Parameters:
+    ///   - parameters: The parameters.
+    ///   - images: At least one image, which should not be among those of `quantize(for:)`.
+    /// - Throws: `NetworkError`, or an error of an image.
     public func error(of parameters: Parameters, on images: [Image]) throws -> QuantizationError {
-        try error(of: parameters, on: images, reference: outputs(on: images, original, .float32))
+        precondition(!images.isEmpty, "measuring the error needs at least one image")
+        return try error(of: parameters, on: images, reference: outputs(on: images, original, .float32))
     }
 
     /// Returns parameters with fewer int8 layers, whose error is at most `limit`, and the names of the layers that remain in float32.
@@ -19,13 +24,15 @@ extension Quantizer {
     /// errors become float32 again. Bisection finds the smallest number of them that keeps the error within the limit.
     /// - Parameters:
     ///   - quantized: The result of `quantize(for:)`.
-    ///   - images: The images for measuring, which should not be those of `quantize(for:)`.
+    ///   - images: The images for measuring, at least one, which should not be those of `quantize(for:)`.
     ///   - limit: The largest `QuantizationError.relativeError`.
     ///   - onProgress: Called with the number of layers that have been measured, and of all layers.
+    /// - Throws: `NetworkError`, or an error of an image.
     public func limitingError(
         of quantized: Parameters, on images: [Image], to limit: Double,
         onProgress: (_ done: Int, _ total: Int) -> Void = { _, _ in }
     ) throws -> (parameters: Parameters, floatLayers: [String], error: QuantizationError) {
+        precondition(!images.isEmpty, "measuring the error needs at least one image")
         let reference = try outputs(on: images, original, .float32)
         let error = try self.error(of: quantized, on: images, reference: reference)
         // Not `>`: the error of outputs that are not finite is NaN.
@@ -92,6 +99,6 @@ extension Quantizer {
         let variance = squares / count - (sum / count) * (sum / count)
         return QuantizationError(
             relativeError: (differences / count / max(variance, .leastNormalMagnitude)).squareRoot(),
-            agreement: Double(agreeing) / Double(max(images.count, 1)))
+            agreement: Double(agreeing) / Double(images.count))
     }
 }

@@ -45,7 +45,8 @@ struct QuantizedConvolution: LayerKernel {
 
     /// Whether the kernels can compute a convolution: without groups, or depthwise without a shortcut and a smooth activation.
     ///
-    /// Sums of longer windows could overflow, and copies of input rows must not need much memory because of a large dilation.
+    /// Sums of longer windows could overflow, and copies of input rows must not need much memory because of a large dilation. The sizes of
+    /// the padded image must be 32-bit integers.
     static func isPossible(_ layer: PrepackedConvolution, over input: TensorShape) -> Bool {
         let (convolution, window) = (layer.convolution, layer.convolution.window.kernelWindow(over: input))
         let isDepthwise = convolution.groups == input.channels && convolution.groups == convolution.outputChannels
@@ -54,8 +55,10 @@ struct QuantizedConvolution: LayerKernel {
         let rows = (convolution.kernelSize.height - 1) * convolution.dilation.height + 1
         let rowBytes =
             (input.width + Int(window.padding_left + window.padding_right)) * roundedUp(input.channels, to: 4)
+        let paddedHeight = Int(window.height) + Int(window.padding_top) + Int(window.padding_bottom)
+        let paddedWidth = Int(window.width) + Int(window.padding_left) + Int(window.padding_right)
         return convolution.kernelSize.height * convolution.kernelSize.width * inputs <= longestWindow
-            && rows * rowBytes <= mostCopiedBytes
+            && rows * rowBytes <= mostCopiedBytes && max(paddedHeight, paddedWidth) <= Int(Int32.max)
     }
 
     /// The number of products of 255 and 127 whose sum a 32-bit integer can hold.
