@@ -124,7 +124,10 @@ import Testing
             (headJSON(both.replacing("\"slope\":1", with: "\"slope\":1,\"threshold\":1.5")), "a threshold of 1.5"),
             (headJSON(both, levels: "[]"), "the levels []"),
             (headJSON(both, levels: "[96, 1000000]"), "each 16 to 4096"),
-            (headJSON(both, stride: 0), "a stride of 0"), (headJSON(both, span: "-1"), "a span of -1"),
+            (headJSON(both, stride: 0), "a stride of 0"),
+            (headJSON(both, stride: 8), "heat maps of 6x6 from 96x96 pixels, expected 12x12"),
+            (headJSON(both, stride: 20), "expected 5x5"),
+            (headJSON(both, span: "-1"), "a span of -1"),
             (headJSON("7"), "imprint.spotting"), ("{}", "imprint.spotting"),
             (headJSON(both).replacing("marks", with: "mark"), "imprint.spotting"),
         ])

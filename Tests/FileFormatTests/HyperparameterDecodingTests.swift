@@ -20,6 +20,52 @@ import Testing
         ).hyperparameters
     }
 
+    @Test("A hyperparameter that is not finite is rejected by name", arguments: [Float.infinity, -.infinity, .nan])
+    func notFinite(value: Float) {
+        func check(_ name: String, _ set: (inout ClassifierHyperparameters) -> Void) {
+            var hyperparameters = ClassifierHyperparameters()
+            set(&hyperparameters)
+            #expect(hyperparameters.problem?.name == name)
+        }
+        check("learningRate") { $0.learningRate = value }
+        check("momentum") { $0.momentum = value }
+        check("weightDecay") { $0.weightDecay = value }
+        check("gradientClipping") { $0.gradientClipping = value }
+        check("labelSmoothing") { $0.labelSmoothing = value }
+        check("emaDecay") { $0.emaDecay = value }
+        check("layerDecay") { $0.fineTuning.layerDecay = value }
+        check("schedule") { $0.schedule = .cosine(final: value) }
+        check("schedule") { $0.schedule = .step(every: 1, factor: value) }
+        func checkDetector(_ name: String, _ set: (inout DetectorHyperparameters) -> Void) {
+            var hyperparameters = DetectorHyperparameters()
+            hyperparameters.phases = [
+                DetectorPhase(
+                    steps: 1, learningRate: 0.1, composites: 1, hardNegatives: 0, background: 0, mined: 0, located: 0)
+            ]
+            set(&hyperparameters)
+            #expect(hyperparameters.problem?.name == name)
+        }
+        checkDetector("emaDecay") { $0.emaDecay = value }
+        checkDetector("beta1") { $0.optimizer.beta1 = value }
+        checkDetector("beta2") { $0.optimizer.beta2 = value }
+        checkDetector("epsilon") { $0.optimizer.epsilon = value }
+        checkDetector("weightDecay") { $0.optimizer.weightDecay = value }
+        checkDetector("gradientClipping") { $0.optimizer.gradientClipping = value }
+        checkDetector("learningRate") { $0.phases?[0].learningRate = value }
+        checkDetector("mined") { $0.phases?[0].mined = value }
+    }
+
+    @Test("A stored hyperparameter that is not finite can be read", arguments: [Float.infinity, -.infinity])
+    func storedNotFinite(value: Float) throws {
+        var hyperparameters = ClassifierHyperparameters()
+        hyperparameters.gradientClipping = value
+        let record = TrainingRecord(.classifier(hyperparameters))
+        let decoder = JSONDecoder()
+        decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+            positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+        #expect(try decoder.decode(TrainingRecord.self, from: Data(json(record).utf8)) == record)
+    }
+
     @Test("A hyperparameter that is missing in an older file has its default value")
     func missingValues() throws {
         var stored = ClassifierHyperparameters()

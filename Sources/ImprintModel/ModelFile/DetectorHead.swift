@@ -101,6 +101,18 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         }
     }
 
+    /// Returns the problem if the stride, which is in its range, is not that of the network's heat maps; nil if it is.
+    func strideProblem(_ network: Network) -> String? {
+        let (input, maps) = (network.input, network.output)
+        func cells(_ length: Int) -> Int { (length + stride - 1) / stride }
+        guard maps.height == cells(input.height), maps.width == cells(input.width) else {
+            return "a stride of \(stride) pixels for a network that computes heat maps of \(maps.height)x\(maps.width) "
+                + "from \(input.height)x\(input.width) pixels, expected "
+                + "\(cells(input.height))x\(cells(input.width))"
+        }
+        return nil
+    }
+
     /// Returns the first problem of the rules for a network with this number of output channels and these labels; nil if they are valid.
     func problem(maps: Int, labels: [String]) -> String? {
         guard (1...16).contains(levels.count), levels.allSatisfy({ (16...4096).contains($0) }) else {

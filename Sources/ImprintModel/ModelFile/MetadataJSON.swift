@@ -17,6 +17,14 @@ package func json(_ value: some Encodable) throws -> String {
     return String(decoding: try encoder.encode(value), as: UTF8.self)
 }
 
+/// Returns a decoder for the JSON of `json(_:)`.
+func metadataDecoder() -> JSONDecoder {
+    let decoder = JSONDecoder()
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+        positiveInfinity: infinity, negativeInfinity: negativeInfinity, nan: notANumber)
+    return decoder
+}
+
 /// Decodes the JSON of a metadata key.
 func value<Value: Decodable>(
     _ key: String, in metadata: [String: String]
@@ -25,11 +33,8 @@ func value<Value: Decodable>(
     guard nestingDepth(text) <= 64 else {
         throw .invalidMetadata(key: key, reason: "it is nested more than 64 levels deep")
     }
-    let decoder = JSONDecoder()
-    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
-        positiveInfinity: infinity, negativeInfinity: negativeInfinity, nan: notANumber)
     do {
-        return try decoder.decode(Value.self, from: Data(text.utf8))
+        return try metadataDecoder().decode(Value.self, from: Data(text.utf8))
     } catch let error as DecodingError {
         throw .invalidMetadata(key: key, reason: explanation(error))
     } catch {

@@ -13,7 +13,7 @@ func checkCategories(_ categories: Categories?, _ labels: [String]) throws(Model
     }
 }
 
-/// Checks that the numbers of photos and the accuracies of a training record are in their ranges.
+/// Checks that the numbers of photos, the metrics and the thresholds of a training record are in their ranges.
 func checkTraining(_ training: TrainingRecord?) throws(ModelFileError.Problem) {
     guard let problem = training?.problem else { return }
     throw .invalidMetadata(key: ModelFileKey.training, reason: problem)
@@ -46,7 +46,9 @@ package func checkFit(
             throw .invalidMetadata(
                 key: ModelFileKey.detector, reason: "the network does not accept colour images of any size")
         }
-        if let problem = detector.problem(maps: network.output.channels, labels: labels) {
+        if let problem = detector.problem(maps: network.output.channels, labels: labels)
+            ?? detector.strideProblem(network)
+        {
             throw .invalidMetadata(key: ModelFileKey.detector, reason: problem)
         }
     case .centerPoints(let centerPoints):

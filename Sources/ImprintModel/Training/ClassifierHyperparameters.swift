@@ -127,7 +127,9 @@ extension ClassifierHyperparameters {
             .init("timeLimit", timeLimit, timeLimit > .zero, "more than 0"),
             .init("momentum", momentum, (0..<1).contains(momentum), "at least 0 and less than 1"),
             .init("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0"),
-            .init("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0"),
+            .init(
+                "gradientClipping", gradientClipping ?? 1, gradientClipping.map { $0 > 0 && $0.isFinite } ?? true,
+                "more than 0 and finite"),
             .init("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1"),
             .init(
                 "emaDecay", emaDecay ?? 0.5, emaDecay.map { $0 > 0 && $0 < 1 } ?? true,

@@ -82,7 +82,9 @@ extension AdamW.Options {
             .init("beta2", beta2, (0..<1).contains(beta2), "at least 0 and less than 1"),
             .init("epsilon", epsilon, epsilon > 0 && epsilon.isFinite, "more than 0"),
             .init("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0"),
-            .init("gradientClipping", gradientClipping ?? 1, gradientClipping ?? 1 > 0, "more than 0"),
+            .init(
+                "gradientClipping", gradientClipping ?? 1, gradientClipping.map { $0 > 0 && $0.isFinite } ?? true,
+                "more than 0 and finite"),
         ])
     }
 }

@@ -62,6 +62,7 @@ extension HyperparameterStruct {
         guard case .object(let all) = try JSONDecoder().decode(JSONValue.self, from: JSONEncoder().encode(defaults))
         else { preconditionFailure("hyperparameters are encoded as an object") }
         let merged = all.filter { !optionals.contains($0.key) }.merging(values) { $1 }
-        self = try JSONDecoder().decode(Self.self, from: JSONEncoder().encode(JSONValue.object(merged)))
+        // Values that are not finite are strings in a model file, and here too.
+        self = try metadataDecoder().decode(Self.self, from: Data(json(JSONValue.object(merged)).utf8))
     }
 }

@@ -88,7 +88,9 @@ extension TrainingRecord {
     /// The largest number of photos of a label, so that sums over all labels of a file do not overflow.
     private static let maximumCount = Int(Int32.max)
 
-    /// A description of the first number of photos or accuracy that is out of range; nil if all are valid.
+    /// A description of the first value that is out of range; nil if all are valid.
+    ///
+    /// It checks the numbers of photos, the accuracies, the thresholds, the precision–recall curves and the temperature.
     var problem: String? {
         for (name, counts) in [("trainingImages", trainingImages), ("validationImages", validationImages)] {
             if let count = counts.values.first(where: { !(0...Self.maximumCount).contains($0) }) {
@@ -103,6 +105,19 @@ extension TrainingRecord {
             $0.isFinite && !(0...1).contains($0)
         }) {
             return "found the accuracy \(value), expected 0 to 1"
+        }
+        if let (label, threshold) = thresholds?.first(where: { !(0...1).contains($0.value) }) {
+            return "the threshold of \(label.debugDescription) is \(threshold), expected 0 to 1"
+        }
+        let points = precisionRecall.values.joined()
+        if let point = points.first(where: { point in
+            [point.threshold, point.precision, point.recall].contains { !(0...1).contains($0) }
+        }) {
+            return "a precision–recall curve has the point (\(point.threshold), \(point.precision), \(point.recall)), "
+                + "expected values from 0 to 1"
+        }
+        if let temperature = calibration?.temperature, !(temperature > 0 && temperature.isFinite) {
+            return "the temperature of the calibration is \(temperature), expected more than 0 and finite"
         }
         return nil
     }

@@ -13,14 +13,31 @@ import Testing
 /// Adding logos to a detector; its features are random, because only the head is trained.
 @Suite("New logos of a detector", .timeLimit(.minutes(5))) struct DetectorPersonalizerTests {
     /// Returns a detector with random parameters, and "none" as the label of photos without a logo.
-    private func model(logos: [String] = ["crest", "leaf"], boxes: Bool = true, stride: Int = 16) throws -> ModelFile {
+    private func model(logos: [String] = ["crest", "leaf"], boxes: Bool = true) throws -> ModelFile {
         let network = try Network.logoDetector(logos: logos.count, regressesBoxes: boxes)
         return ModelFile(
             network: network, parameters: try Parameters(network, seed: 7), labels: logos + ["none"],
             preprocessing: .logoDetector,
             detector: DetectorHead(
-                levels: [96, 136], stride: stride, span: 44,
+                levels: [96, 136], stride: 16, span: 44,
                 logos: logos.map { DetectorHead.Logo(label: $0, slope: 0.5, offset: -1) }, regressesBoxes: boxes))
+    }
+
+    /// Returns a detector with heat maps of a stride of 8 pixels.
+    private func fineModel() throws -> ModelFile {
+        let network = try Network(
+            name: "fine", input: TensorShape(height: 96, width: 96, channels: 3),
+            nodes: [
+                Network.Node(
+                    name: "features", layer: Convolution(outputChannels: 4, kernelSize: 8, stride: 8),
+                    inputs: ["input"]),
+                Network.Node(
+                    name: "head", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["features"]),
+            ])
+        return ModelFile(
+            network: network, parameters: try Parameters(network, seed: 7), labels: ["crest", "none"],
+            preprocessing: .logoDetector,
+            detector: DetectorHead(levels: [96], stride: 8, span: 44, logos: [DetectorHead.Logo(label: "crest")]))
     }
 
     private func noise(_ seed: UInt64, width: Int = 140, height: Int = 100) -> RasterImage {
@@ -334,7 +351,7 @@ import Testing
                 name: "artwork", found: "empty", expected: "artwork of a new logo, or photos with its boxes")
             #expect(throws: noLogo) { try personalizer(detector, []) }
             #expect(throws: ImprintError.self) { try personalizer(detector, ["new"], threads: 0) }
-            let other = try ImageClassifier(model(stride: 8))
+            let other = try ImageClassifier(fineModel())
             let error = #expect(throws: ImprintError.self) { try personalizer(other, ["new"]) }
             #expect(error?.description.contains("a stride of 8 pixels") == true, "\(String(describing: error))")
             let network = try Network.logonet(labels: 2)
