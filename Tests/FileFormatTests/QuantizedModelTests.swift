@@ -146,6 +146,34 @@ import Testing
         #expect(try model.parameters.copy().quantization == nil)
     }
 
+    @Test("A calibrated or personalized model keeps the quantization of the layers that did not change")
+    func changedModels() throws {
+        let model = try Self.quantizedModel()
+        let quantization = try #require(model.parameters.quantization)
+        func personalized(_ adapters: [Personalization.LowRankAdapter]) throws -> ModelFile {
+            try model.personalized(
+                with: Personalization(
+                    base: model.identity, addedLabels: ["new"],
+                    columns: [.sample(model.labels[0], 9), .sample("new", 9)], adapters: adapters,
+                    record: .init(examples: [:])))
+        }
+        let calibrated = try #require(try model.calibrated(2))
+        let plain = try personalized([])
+        let adapted = try personalized([.sample("first.weight", rows: 27, columns: 20, rank: 2)])
+        let cases = [(calibrated, ["depthwise", "first"]), (plain, ["depthwise", "first"]), (adapted, ["depthwise"])]
+        for (changed, layers) in cases {
+            let found = try #require(changed.parameters.quantization)
+            #expect(found.weights.keys.sorted() == layers && found.activations == quantization.activations)
+            try withTemporaryFolder { folder in
+                let url = folder.appending(path: "model.imprint")
+                try changed.write(to: url)
+                let read = try ModelFile(contentsOf: url)
+                #expect(read.parameters.quantization == found)
+                #expect(try Self.outputs(read) == Self.outputs(changed))
+            }
+        }
+    }
+
     /// Returns the quantization of a model as JSON with a change.
     private static func changed(
         _ model: ModelFile, _ change: (inout [String: Any], String) -> Void

@@ -25,8 +25,6 @@ final class DetectorRuntime: HeadRuntime {
     func predictor(with personalization: Personalization?, averagesFlipped: Bool) throws -> any HeadPredictor {
         guard let personalization else { return pool(model, detector) }
         let personalized = try model.predictor(with: personalization)
-        personalized.parameters.quantization = model.parameters.quantization?.removing(
-            Set(personalization.adapters.compactMap { model.parameters.layout[$0.parameter]?.node }), in: model.network)
         return pool(personalized, personalized.detector ?? detector)
     }
 

@@ -37,7 +37,7 @@ extension ModelFile {
     /// Returns the model with its logits divided by `temperature`; nil if the network does not end in a dense layer and a softmax.
     ///
     /// The method divides the weights and biases of the dense layer, so every reader and every export of the file gives calibrated
-    /// confidences.
+    /// confidences. The dense layer of a quantized model then computes in float32.
     /// - Parameter temperature: More than 0.
     /// - Throws: `NetworkError.outOfMemory`.
     public func calibrated(_ temperature: Double) throws -> ModelFile? {
@@ -51,6 +51,7 @@ extension ModelFile {
                 for index in values.indices { values[index] = Float(Double(values[index]) / temperature) }
             }
         }
+        calibrated.quantization = parameters.quantization?.removing([head], in: network)
         return with(calibrated, base: base, rehearsal: rehearsal)
     }
 }

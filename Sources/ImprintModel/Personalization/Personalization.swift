@@ -144,7 +144,8 @@ extension ModelFile {
 
     /// Returns a new model with a personalization applied.
     ///
-    /// `ImageClassifier.personalized(with:)` applies a personalization without copying the model.
+    /// `ImageClassifier.personalized(with:)` applies a personalization without copying the model. If the model is quantized, the layers that the
+    /// personalization changes compute in float32.
     /// - Throws: `ModelFileError` if the personalization was made for another model or does not fit, `NetworkError.outOfMemory`.
     public func personalized(with personalization: Personalization) throws -> ModelFile {
         try check(personalization)
@@ -181,6 +182,8 @@ extension ModelFile {
     private func with(
         _ personalization: Personalization, _ network: Network, _ parameters: Parameters
     ) throws -> ModelFile {
+        let adapted = personalization.adapters.compactMap { self.parameters.layout[$0.parameter]?.node }
+        parameters.quantization = self.parameters.quantization?.removing(Set(adapted), in: self.network)
         var model = with(
             parameters, network: network, addedLabels: personalization.addedLabels, base: try identity,
             rehearsal: rehearsal)
