@@ -1,9 +1,11 @@
 /// The head and the blocks of a network, and variants of the network for training.
 extension Network {
-    /// Returns the network without a final softmax, for training: `SoftmaxCrossEntropy` contains the softmax.
+    /// Returns the network without a final softmax or sigmoid, for training: `SoftmaxCrossEntropy` contains the softmax, and
+    /// `BinaryCrossEntropy` the sigmoid.
     /// - Throws: `NetworkError` if the remaining nodes do not form a valid network.
     public func logits() throws(NetworkError) -> Network {
-        guard nodes.count > 1, nodes[nodes.count - 1].layer is Softmax else { return self }
+        let last = nodes[nodes.count - 1].layer
+        guard nodes.count > 1, last is Softmax || last is Sigmoid else { return self }
         return try Network(name: name, input: input, nodes: nodes.dropLast())
     }
 

@@ -101,9 +101,10 @@ import Testing
         #expect(ParameterLayout(try Network.named(name, labels: labels)).trainableCount == count)
     }
 
-    @Test("The logits of a classifier are the network without its softmax")
-    func logits() throws {
-        let network = try Network.named("logonet", labels: 2)
+    @Test("The logits of a classifier are the network without its softmax or sigmoid", arguments: [false, true])
+    func logits(isMultiLabel: Bool) throws {
+        let softmax = try Network.named("logonet", labels: 2)
+        let network = try isMultiLabel ? softmax.endingInSigmoid() : softmax
         let logits = try network.logits()
         #expect(logits.nodes == network.nodes.dropLast())
         #expect(try logits.logits() == logits)

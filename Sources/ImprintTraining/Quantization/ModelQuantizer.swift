@@ -98,7 +98,7 @@ extension ModelFile {
             checkCancellation: checkCancellation)
         let measured = photos.measured.flatMap(\.images)
 
-        // A softmax would hide errors of the other outputs.
+        // A softmax or a sigmoid would hide errors of the outputs.
         let quantizer = Quantizer(try network.logits(), parameters: parameters, threads: threads)
         onProgress("calibrating", 0, 1)
         var quantized = try quantizer.quantize(for: photos.calibrating.flatMap(\.images))
