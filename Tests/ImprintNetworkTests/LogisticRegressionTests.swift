@@ -16,8 +16,8 @@ import Testing
 
     private var targets: [[Int]] { (0..<rows).map { row in [(row % 17 > 11 ? 1 : 0) + (row * 7 % 17 > 8 ? 1 : 0)] } }
 
-    private func heads(_ decays: [Float], threads: Int = 1) -> [LogisticRegression.Head] {
-        LogisticRegression(features: features, targets: targets, labels: 3, workers: Workers(threads))
+    private func heads(_ decays: [Float], threads: Int = 1) throws -> [LogisticRegression.Head] {
+        try LogisticRegression(features: features, targets: targets, labels: 3, workers: Workers(threads))
             .heads(weightDecays: decays, maximumIterations: 500)
     }
 
@@ -28,8 +28,8 @@ import Testing
             (Float(0.1), [[1.7242, -0.1708, -1.5534], [-0.6101, 0.5997, 0.0104]]),
             (0.003, [[4.3419, -1.2371, -3.1047], [-3.7854, 2.1724, 1.613]]),
         ] as [(Float, [[Float]])])
-    func reference(decay: Float, expected: [[Float]]) {
-        let logits = heads([decay])[0].logits(features)
+    func reference(decay: Float, expected: [[Float]]) throws {
+        let logits = try heads([decay])[0].logits(features)
         #expect(logits.count == rows && logits.allSatisfy { $0.count == 3 })
         for (row, expected) in zip([0, 41], expected) {
             let mean = logits[row].reduce(0, +) / 3
@@ -37,20 +37,20 @@ import Testing
         }
     }
 
-    @Test("A search that starts from the result of a larger penalty finds the same head") func path() {
-        let alone = heads([0.01])[0].logits(features)
-        let path = heads([1, 0.1, 0.01])[2].logits(features)
+    @Test("A search that starts from the result of a larger penalty finds the same head") func path() throws {
+        let alone = try heads([0.01])[0].logits(features)
+        let path = try heads([1, 0.1, 0.01])[2].logits(features)
         #expect(alone.map(\.count) == Array(repeating: 3, count: rows) && path.map(\.count) == alone.map(\.count))
         for (left, right) in zip(alone.joined(), path.joined()) { #expect(abs(left - right) < 0.05) }
     }
 
     @Test("The head is bitwise equal for any number of threads", arguments: [2, 3, 4])
-    func threads(count: Int) { #expect(heads([0.1, 0.01], threads: count) == heads([0.1, 0.01])) }
+    func threads(count: Int) throws { #expect(try heads([0.1, 0.01], threads: count) == heads([0.1, 0.01])) }
 
     @Test("Channels that never vary, and few rows, are no problem", arguments: [1, 2, 17])
-    func degenerate(rows: Int) {
+    func degenerate(rows: Int) throws {
         let features: [Float] = (0..<rows).flatMap { row -> [Float] in [3, 0, Float(row % 2)] }
-        let head = LogisticRegression(
+        let head = try LogisticRegression(
             features: features, targets: (0..<rows).map { [$0 % 2] }, labels: 2, workers: Workers(2)
         ).heads(weightDecays: [0.01])[0]
         let logits = head.logits(features)
@@ -61,17 +61,17 @@ import Testing
         }
     }
 
-    @Test("With a sigmoid, the head of each label is the same as without the other labels") func sigmoid() {
+    @Test("With a sigmoid, the head of each label is the same as without the other labels") func sigmoid() throws {
         let sets = targets.map { $0 == [0] ? [] : $0 == [1] ? [0, 1] : [1] }
-        func logits(_ targets: [[Int]], labels: Int) -> [[Float]] {
-            LogisticRegression(
+        func logits(_ targets: [[Int]], labels: Int) throws -> [[Float]] {
+            try LogisticRegression(
                 features: features, targets: targets, labels: labels, link: .sigmoid, workers: Workers(2)
             )
             .heads(weightDecays: [0.1], maximumIterations: 500)[0].logits(features)
         }
-        let both = logits(sets, labels: 2)
+        let both = try logits(sets, labels: 2)
         for label in 0..<2 {
-            let alone = logits(sets.map { $0.contains(label) ? [0] : [] }, labels: 1)
+            let alone = try logits(sets.map { $0.contains(label) ? [0] : [] }, labels: 1)
             #expect(both.count == rows && alone.count == rows)
             for (row, expected) in zip(both, alone) { #expect(abs(row[label] - expected[0]) < 0.05) }
         }

@@ -85,7 +85,9 @@ package struct LogisticRegression {
     /// - Parameters:
     ///   - weightDecays: The values of λ, > 0, in descending order.
     ///   - maximumIterations: The maximum number of L-BFGS iterations of each fit.
-    package func heads(weightDecays: [Float], maximumIterations: Int = 60) -> [Head] {
+    /// - Throws: `NetworkError.outOfMemory` if the BLAS library cannot allocate its buffer.
+    package func heads(weightDecays: [Float], maximumIterations: Int = 60) throws(NetworkError) -> [Head] {
+        try GEMM.prepare()
         var parameters = [Float](repeating: 0, count: (channels + 1) * labels)
         return weightDecays.map { decay in
             minimize(&parameters, weightDecay: decay, maximumIterations: maximumIterations)

@@ -33,6 +33,7 @@ public final class TrainingLoop {
         if case .phases(let phases) = options.rounds {
             precondition(!phases.isEmpty, "the rounds have no phases, expected at least one")
         }
+        precondition((options.patience ?? 1) >= 1, "patience is \(options.patience ?? 1), expected at least 1")
         self.objective = objective
         self.options = options
         self.checkpoints = checkpoints

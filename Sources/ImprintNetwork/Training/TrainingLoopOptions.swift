@@ -15,7 +15,7 @@ extension TrainingLoop {
         /// After step t (from 0), ema ← d · ema + (1 − d) · parameters with d = min(decay, (1 + t) / (10 + t)). The smaller d in the first steps
         /// reduces the weight of the initial parameters.
         public var emaDecay: Float?
-        /// The number of rounds without an improvement in validation loss after which training stops; nil disables early stopping.
+        /// The number of rounds without an improvement in validation loss after which training stops, ≥ 1; nil disables early stopping.
         public var patience: Int?
         /// The first round (from 0) that counts towards `patience`.
         public var firstPatientRound = 0

@@ -68,17 +68,17 @@ struct RecipeProbe {
                 groups: RecipeFolds.groups(of: training.items, images, folder, configuration, onEvent: onEvent),
                 seed: configuration.seed)
         if let validation, folds.isEmpty {
-            let heads = problem.heads(weightDecays: Self.weightDecays)
+            let heads = try problem.heads(weightDecays: Self.weightDecays)
             let results = heads.map { HeldOut($0, on: validation, link) }
             let best = HeldOut.best(results)
             (head, fit) = (heads[best], results[best])
         } else if folds.isEmpty {
-            head = problem.heads(weightDecays: [Self.weightDecays[0]])[0]
+            head = try problem.heads(weightDecays: [Self.weightDecays[0]])[0]
             fit = HeldOut(link)
         } else {
-            let results = Self.crossValidate(training, folds, labels: labelCount, link, workers)
+            let results = try Self.crossValidate(training, folds, labels: labelCount, link, workers)
             let best = HeldOut.best(results)
-            head = problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
+            head = try problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
             fit = results[best]
         }
         try checkContinues()
@@ -102,12 +102,12 @@ struct RecipeProbe {
     /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to all other photos.
     private static func crossValidate(
         _ loader: FeatureLoader, _ folds: [[Int]], labels: Int, _ link: LogisticRegression.Link, _ workers: Workers
-    ) -> [HeldOut] {
+    ) throws -> [HeldOut] {
         var results = weightDecays.map { _ in HeldOut(link) }
         for fold in folds {
             let heldOut = Set(fold)
             let kept = loader.items.indices.filter { !heldOut.contains($0) }
-            let heads = LogisticRegression(
+            let heads = try LogisticRegression(
                 features: kept.flatMap(loader.features(of:)), targets: kept.map { loader.items[$0].labels },
                 labels: labels, link: link, workers: workers
             ).heads(weightDecays: weightDecays)
