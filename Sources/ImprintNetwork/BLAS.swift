@@ -100,7 +100,8 @@
         /// Makes OpenBLAS use its AVX-512 kernels if CImprintKernels uses AVX-512.
         ///
         /// OpenBLAS selects kernels with half the vector width if it does not know the CPU, or if OPENBLAS_CORETYPE names an older one. It
-        /// reads this variable each time it selects kernels, so this function sets the variable and makes OpenBLAS select again.
+        /// reads this variable each time it selects kernels, so this function sets the variable and makes OpenBLAS select again. It overrides
+        /// the variable of the user because the sizes of blocks fit these kernels; IMPRINT_KERNELS selects older kernels of both libraries.
         private static func chooseKernels() {
             guard imprint_kernels_use_avx512() != 0, !usesAVX512,
                 let quit = dlsym(nil, "gotoblas_dynamic_quit"),

@@ -6,6 +6,11 @@ internal import Synchronization
 /// Compilation decides once which operators are fused, which activations share memory, which algorithm each layer uses and which
 /// gradients are computed. A run does not allocate memory. Use a plan from one thread at a time. Several plans can share
 /// `Parameters`.
+///
+/// On Linux, the first plan sets up OpenBLAS for the whole process: each call uses one thread (`openblas_set_num_threads(1)`), because
+/// the threads of plans call it at the same time. If Imprint uses AVX-512, OpenBLAS does too, even if the environment variable
+/// `OPENBLAS_CORETYPE` names the kernels of an older processor. To use older kernels in both, set `IMPRINT_KERNELS`, too: for example
+/// `IMPRINT_KERNELS=v3` and `OPENBLAS_CORETYPE=Haswell`.
 public final class ExecutionPlan {
     /// The purpose of a plan.
     public enum Mode: String, Codable, Sendable {
