@@ -208,7 +208,8 @@ import Testing
                 network: model.network, parameters: model.parameters, labels: model.labels,
                 preprocessing: model.preprocessing, training: record)
             for evaluation in [evaluation, nil] {
-                #expect(Report(damaged, evaluation: .singleLabel(evaluation)).html.contains("<section id=\"settings\""))
+                let evaluation = evaluation.map(ModelEvaluation.singleLabel)
+                #expect(Report(damaged, evaluation: evaluation).html.contains("<section id=\"settings\""))
             }
         }
     }
