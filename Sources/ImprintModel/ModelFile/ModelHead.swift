@@ -29,6 +29,16 @@ public enum ModelHead: Hashable, Sendable {
         if case .detector(let detector) = self { detector } else { nil }
     }
 
+    /// The rules of a center-point detector; nil for other models.
+    public var centerPoints: CenterPointHead? {
+        if case .centerPoints(let centerPoints) = self { centerPoints } else { nil }
+    }
+
+    /// The rules of an anchor-based detector; nil for other models.
+    public var anchors: AnchorHead? {
+        if case .anchors(let anchors) = self { anchors } else { nil }
+    }
+
     /// Whether predictions come with bounding boxes.
     public var locatesObjects: Bool { !seesWholeImage }
 
@@ -112,12 +122,8 @@ extension ModelFile {
     public var detector: DetectorHead? { head.detector }
 
     /// The rules of a center-point detector; nil for other models.
-    public var centerPoints: CenterPointHead? {
-        if case .centerPoints(let rules) = head { rules } else { nil }
-    }
+    public var centerPoints: CenterPointHead? { head.centerPoints }
 
     /// The rules of an anchor-based detector; nil for other models.
-    public var anchors: AnchorHead? {
-        if case .anchors(let rules) = head { rules } else { nil }
-    }
+    public var anchors: AnchorHead? { head.anchors }
 }
