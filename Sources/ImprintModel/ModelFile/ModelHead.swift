@@ -29,12 +29,16 @@ public enum ModelHead: Hashable, Sendable {
         if case .detector(let detector) = self { detector } else { nil }
     }
 
+    // The optimizer of Swift 6.3 crashes if it inlines the two properties into the code of some callers.
+
     /// The rules of a center-point detector; nil for other models.
+    @inline(never)
     public var centerPoints: CenterPointHead? {
         if case .centerPoints(let centerPoints) = self { centerPoints } else { nil }
     }
 
     /// The rules of an anchor-based detector; nil for other models.
+    @inline(never)
     public var anchors: AnchorHead? {
         if case .anchors(let anchors) = self { anchors } else { nil }
     }
