@@ -127,6 +127,9 @@ import Testing
             (headJSON(both, stride: 0), "a stride of 0"),
             (headJSON(both, stride: 8), "heat maps of 6x6 from 96x96 pixels, expected 12x12"),
             (headJSON(both, stride: 20), "expected 5x5"),
+            // From 96 pixels, strides of 16 to 19 give 6 positions.
+            (headJSON(both, stride: 17), "heat maps of 20x20 from 306x306 pixels, expected 18x18"),
+            (headJSON(both, stride: 19), "expected 20x20"),
             (headJSON(both, span: "-1"), "a span of -1"),
             (headJSON("7"), "imprint.spotting"), ("{}", "imprint.spotting"),
             (headJSON(both).replacing("marks", with: "mark"), "imprint.spotting"),

@@ -103,12 +103,18 @@ public struct DetectorHead: Codable, Hashable, Sendable {
 
     /// Returns the problem if the stride, which is in its range, is not that of the network's heat maps; nil if it is.
     func strideProblem(_ network: Network) -> String? {
-        let (input, maps) = (network.input, network.output)
-        func cells(_ length: Int) -> Int { (length + stride - 1) / stride }
-        guard maps.height == cells(input.height), maps.width == cells(input.width) else {
-            return "a stride of \(stride) pixels for a network that computes heat maps of \(maps.height)x\(maps.width) "
-                + "from \(input.height)x\(input.width) pixels, expected "
-                + "\(cells(input.height))x\(cells(input.width))"
+        // Heat maps of a small image can have the same size with similar strides. From this size, they differ.
+        let side = stride * (stride + 1)
+        let image = TensorShape(height: side, width: side, channels: network.input.channels)
+        let separating = try? Network(name: network.name, input: image, nodes: network.nodes)
+        func positions(_ length: Int) -> Int { (length + stride - 1) / stride }
+        for network in [network] + (separating.map { [$0] } ?? []) {
+            let (input, maps) = (network.input, network.output)
+            guard maps.height == positions(input.height), maps.width == positions(input.width) else {
+                return "a stride of \(stride) pixels for a network that computes heat maps of "
+                    + "\(maps.height)x\(maps.width) from \(input.height)x\(input.width) pixels, expected "
+                    + "\(positions(input.height))x\(positions(input.width))"
+            }
         }
         return nil
     }

@@ -61,13 +61,13 @@ import Testing
         }
     }
 
-    /// Returns a logo detector with this network.
-    private func detector(_ network: Network, levels: [Int] = [96, 160]) throws -> ModelFile {
+    /// Returns a logo detector with this network, whose heat maps have a stride of `stride` pixels.
+    private func detector(_ network: Network, levels: [Int] = [96, 160], stride: Int = 16) throws -> ModelFile {
         ModelFile(
             network: network, parameters: try Parameters(network, seed: 2), labels: ["leaf", "other"],
             preprocessing: Preprocessing(
                 width: network.input.width, height: network.input.height, cropAndScale: .scaleFill),
-            detector: DetectorHead(levels: levels, stride: 16, span: 44, logos: [.init(label: "leaf")]))
+            detector: DetectorHead(levels: levels, stride: stride, span: 44, logos: [.init(label: "leaf")]))
     }
 
     @Test("All pyramid levels of an ONNX detector share the parameters, and float16 halves the file")
@@ -103,11 +103,15 @@ import Testing
     @Test("A detector whose padding depends on the size of the image is rejected for ONNX")
     func sizeDependentDetector() throws {
         var net = NetworkBuilder(name: "odd", input: TensorShape(height: 96, width: 96, channels: 3))
+        // From 3n pixels, these layers make 3n or 3n - 1 positions, so the padding that is necessary for n positions differs.
+        net.add(Convolution(outputChannels: 4, kernelSize: 1, stride: 2))
+        net.add(UpsampleNearest(factor: 2))
+        net.add(Convolution(outputChannels: 4, kernelSize: 2))
         net.add(Convolution(outputChannels: 4, kernelSize: 3, stride: 3, padding: .same), named: "third")
         net.add(Convolution(outputChannels: 1, kernelSize: 1), named: "head")
         let layer = UnsupportedLayer(
             node: "third", kind: "convolution", reason: "its padding depends on the size of the image")
-        let model = try detector(net.network())
+        let model = try detector(net.network(), stride: 3)
         try expectRefusal(.unsupported(format: "ONNX", layers: [layer]), "\"third\" of kind convolution") {
             try model.writeONNX(to: $0)
         }
@@ -118,7 +122,10 @@ import Testing
     @Test("Pyramid levels that are too small for the network, and updatable detectors, are rejected for Core ML")
     func invalidDetectors() throws {
         var net = NetworkBuilder(name: "large", input: TensorShape(height: 96, width: 96, channels: 3))
-        net.add(Convolution(outputChannels: 1, kernelSize: 64), named: "head")
+        net.add(AveragePool(kernelSize: 16))
+        // Only heat maps of more than 3x3 positions can be reflected by 3.
+        net.add(PadLayer(top: 3, left: 3, bottom: 3, right: 3, mode: .reflect))
+        net.add(Convolution(outputChannels: 1, kernelSize: 7), named: "head")
         let model = try detector(net.network(), levels: [48, 96])
         let error = #expect(throws: ExportError.self) {
             try withTemporaryFolder { try model.writeCoreML(to: $0.appending(path: "m")) }
