@@ -30,6 +30,10 @@ public enum ImprintError: DescribedError, Equatable {
     case missingMetric(String, labels: [String], reason: MissingMetricReason)
     /// The time limit is too short to measure the photos for the choice of a recipe, which takes about `expected` seconds.
     case timeLimitTooShort(seconds: Double, expected: Double)
+    /// The time limit passed before personalization read a photo that it can learn from; `read` photos were read.
+    ///
+    /// `reason` is the error of the first unreadable photo, if one is unreadable.
+    case noUsablePhotoInTime(read: Int, of: Int, reason: String?)
     /// Training was stopped before the end of its first epoch.
     ///
     /// `checkpoint` is the file to resume from, if the run saves checkpoints.
@@ -44,10 +48,14 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// The reason names the photos. `checkpoint` is the file to resume from, if the run saves checkpoints.
     case tooFewReadablePhotos(reason: String, checkpoint: String?)
-    /// The training photos of a logo detector do not have exactly one label besides the labels of the logos; `folder` is the name of their source.
-    case notOneLabelWithoutLogo(found: [String], logos: [String], folder: String)
-    /// All training photos of a logo detector show a logo; `folder` is the name of their source.
-    case noPhotosWithoutLogo(logos: [String], folder: String)
+    /// The training photos of a logo detector do not have exactly one label besides the labels of the logos.
+    ///
+    /// `source` is the name of the source of the photos, such as the path of a photo folder.
+    case notOneLabelWithoutLogo(found: [String], logos: [String], source: String)
+    /// All training photos of a logo detector show a logo.
+    ///
+    /// `source` is the name of the source of the photos, such as the path of a photo folder.
+    case noPhotosWithoutLogo(logos: [String], source: String)
     /// Another process has locked the checkpoint folder.
     case checkpointInUse(folder: String)
     /// The data set contains none of the validation photos of the run to resume.
@@ -130,6 +138,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .timeLimitTooShort(let seconds, let expected):
             "the time limit of \(Int(seconds.rounded(.up))) s was reached before the photos were measured, which takes about "
                 + "\(Int(min(expected, 1e9).rounded(.up))) s. Allow more time, or use fewer photos"
+        case .noUsablePhotoInTime(let read, let count, let reason):
+            "the time limit was reached after \(read) of \(count) photos, and none of these can be used. "
+                + (reason.map { "\($0.sentence) " } ?? "") + "Increase the time limit, or remove unreadable photos"
         case .stoppedTooEarly(nil):
             "training was stopped too early, so there is no model"
         case .stoppedTooEarly(let checkpoint?):
@@ -143,15 +154,16 @@ public enum ImprintError: DescribedError, Equatable {
         case .tooFewReadablePhotos(let reason, let checkpoint):
             "training ended because too many photos became unreadable. \(reason.sentence) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
-        case .notOneLabelWithoutLogo(let found, let logos, let folder) where found.isEmpty:
-            "\(folder) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show "
-                + "none of these logos. Give such photos a label of their own, in a folder by a separate sub-folder"
-        case .notOneLabelWithoutLogo(let found, let logos, let folder):
-            "\(folder) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos "
-                + "that do not show \(logos.joined(separator: ", ")). Give all of these photos one label, in a folder "
-                + "by one sub-folder, or give artwork for the others too"
-        case .noPhotosWithoutLogo(let logos, let folder):
-            "\(folder) has no training photos besides those of \(logos.joined(separator: ", ")). "
+        case .notOneLabelWithoutLogo(let found, let logos, let source) where found.isEmpty:
+            "\(source) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show "
+                + "none of these logos. Give these photos a label of their own: in a photo folder, put them into a "
+                + "separate sub-folder"
+        case .notOneLabelWithoutLogo(let found, let logos, let source):
+            "\(source) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos "
+                + "that do not show \(logos.joined(separator: ", ")). Give all of these photos one label (in a photo "
+                + "folder, one sub-folder), or add artwork for the other labels"
+        case .noPhotosWithoutLogo(let logos, let source):
+            "\(source) has no training photos besides those of \(logos.joined(separator: ", ")). "
                 + "Add photos that show none of these logos"
         case .checkpointInUse(let folder):
             "the checkpoint folder \(folder) is locked by another process. Wait until it ends, or choose another folder"

@@ -44,6 +44,7 @@ func hint(for error: any Error) -> String? {
     case ImprintError.notADetector: "imprint train-detector trains a detector; imprint classify runs other models."
     case ImprintError.cannotAddLabel: "imprint personalize --artwork LABEL=FILE or --annotations FILE adds it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
+    case ImprintError.noUsablePhotoInTime: "--time-limit sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
     case ImprintError.invalidSetting("precision", _, _): "imprint quantize writes a model that computes in int8."
     case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."

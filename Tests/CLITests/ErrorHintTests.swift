@@ -26,6 +26,7 @@ import Testing
             (.unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"), "--resume continues the run."),
             (.stoppedTooEarly(checkpoint: nil), "--checkpoint saves a run, so that --resume can continue it."),
+            (.noUsablePhotoInTime(read: 16, of: 60, reason: nil), "--time-limit sets the limit."),
             (mismatch("fine tuning.layer decay"), "The setting belongs to --layer-decay."),
             (mismatch("keeps groups together"), "The setting belongs to --random-split."),
             (mismatch("EMA decay"), "The setting belongs to --average."),

@@ -38,7 +38,7 @@ extension PersonalizationSession {
     /// Trains with the photos of a folder that has one sub-folder per label.
     ///
     /// The session reads one photo of each label in turn, so that a time or memory limit affects all labels equally. If it cannot learn from any
-    /// of the photos that it reads before the time limit, it reads a few more. If the call throws, the session and its classifier do not change.
+    /// of the photos that it reads before the time limit, it reads about 16 more. If the call throws, the session and its classifier do not change.
     /// - Parameters:
     ///   - folder: The photos by label, or nil if there are only corrections. The session adds labels that the model does not have.
     ///   - corrections: Photos, each with a label that it does not have.
@@ -49,10 +49,10 @@ extension PersonalizationSession {
     /// - Returns: The result; its `accuracy` compares the classifier before and after. If the cache cannot be written, the session learns without
     ///   it, and the result has a `cacheFailure`.
     /// - Throws:
-    ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read, or if a time limit passes before the session
-    ///     has read a photo that it can learn from.
-    ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo; `ImprintError.sessionIsTraining` in a
-    ///     progress closure during training.
+    ///   - `ImageError` if more than half of the photos, or all photos of a label, cannot be read.
+    ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo; `ImprintError.noUsablePhotoInTime` if the time
+    ///     limit passes before the session has read a photo that it can learn from; `ImprintError.sessionIsTraining` in a progress closure during
+    ///     training.
     ///   - `CancellationError` if `control` is cancelled.
     ///   - The errors of reading the cache file, and of creating it.
     public func teach(
@@ -91,8 +91,8 @@ extension PersonalizationSession {
         var (examples, ending) = (extracted.examples, extracted.ending)
         cache.save()
         if ending != .completed { examples = learnable(examples, folder) }
-        let read = photos.prefix(extracted.readCount).map(\.photo)
-        try checkEnoughExamples(examples, skipped, ending, read: read, of: photos.count, folder)
+        try checkEnoughExamples(
+            examples, skipped, ending, readCount: extracted.readCount, of: photos.count, folder)
 
         func shouldStop() throws -> Bool {
             onProgress(photos.count, photos.count)
@@ -178,23 +178,26 @@ extension PersonalizationSession {
 
     /// Checks that there are examples to learn from, and that most photos could be read.
     private func checkEnoughExamples(
-        _ examples: [Example], _ skipped: [SkippedImage], _ ending: PersonalizationResult.Ending, read: [URL],
-        of photoCount: Int, _ folder: ImageFolder?
+        _ examples: [Example], _ skipped: [SkippedImage], _ ending: PersonalizationResult.Ending,
+        readCount: Int, of photoCount: Int, _ folder: ImageFolder?
     ) throws {
         if examples.isEmpty && ending == .memoryLimit {
             throw ImprintError.featuresExceedMemoryLimit(
                 byteCount: configuration.memoryLimit + 1, limit: configuration.memoryLimit)
         }
-        // If nothing was learned in time, the error concerns the photos that were read.
         if ending == .completed || examples.isEmpty, let folder {
-            let (read, unreadable) = (Set(read), Set(skipped.map(\.url)))
-            let items = folder.items.filter { read.contains($0.url) }
+            // Photos that were not read in time may be readable.
+            let unreadable = Set(skipped.map(\.url))
             try SkippedImage.checkEnoughAreReadable(
-                of: items, readable: items.filter { !unreadable.contains($0.url) }, skipped: skipped,
+                of: folder.items, readable: folder.items.filter { !unreadable.contains($0.url) }, skipped: skipped,
                 labels: folder.labels)
         }
-        guard !examples.isEmpty, !SkippedImage.areTooMany(skipped.count, of: photoCount) else {
-            throw ImageError.tooManyUnreadable(images: read.count, skipped: skipped)
+        if SkippedImage.areTooMany(skipped.count, of: photoCount) {
+            throw ImageError.tooManyUnreadable(images: readCount, skipped: skipped)
+        }
+        guard !examples.isEmpty else {
+            throw ImprintError.noUsablePhotoInTime(
+                read: readCount, of: photoCount, reason: skipped.first?.reason.description)
         }
     }
 

@@ -81,7 +81,7 @@ struct DetectorPhotos {
         negatives = training.filter { $0.logos.isEmpty || $0.objects != nil }
         positives = training.filter { !$0.logos.isEmpty && $0.objects == nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutLogo(logos: logos, folder: folder.name)
+            throw ImprintError.noPhotosWithoutLogo(logos: logos, source: folder.name)
         }
     }
 

@@ -79,7 +79,7 @@ struct DetectorTask: TrainingTask {
         let photoLabels = photos?.labels ?? [ImageFolder.noLogoLabel]
         let others = photoLabels.filter { !logos.contains($0) }
         guard others.count == 1 else {
-            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, folder: photos?.name ?? "")
+            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, source: photos?.name ?? "")
         }
         let allLabels = photoLabels + logos.filter { !photoLabels.contains($0) }
         let source = try DetectorSource(

@@ -364,7 +364,7 @@ import Testing
             let photos = scratch.appending(path: "photos")
             try writePhotos(to: photos, labels: ["cross"], count: 2)
             func error(_ found: [String]) -> ImprintError {
-                .notOneLabelWithoutLogo(found: found, logos: ["cross"], folder: photos.path)
+                .notOneLabelWithoutLogo(found: found, logos: ["cross"], source: photos.path)
             }
             #expect(throws: error([])) { try run(photos, artwork) }
             try writePhotos(to: photos, labels: ["a", "b"], count: 2)

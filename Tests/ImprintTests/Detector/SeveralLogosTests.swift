@@ -187,12 +187,13 @@ import Testing
             try writePhotos(to: photos, labels: ["crest", "leaf"], count: 1)
             let path = photos.path
             let none = #expect(throws: ImprintError.self) { try run(photos) }
-            #expect(none == .notOneLabelWithoutLogo(found: [], logos: ["crest", "leaf"], folder: path))
+            #expect(none == .notOneLabelWithoutLogo(found: [], logos: ["crest", "leaf"], source: path))
             #expect(none?.description.contains("no label besides crest, leaf. Expected one more") == true)
+            #expect(none?.description.hasSuffix("in a photo folder, put them into a separate sub-folder.") == true)
             let leaf = ["leaf": try #require(Self.artwork()["leaf"])]
             try writePhotos(to: photos, labels: ["other"], count: 1)
             let two = #expect(throws: ImprintError.self) { try run(photos, artwork: leaf) }
-            #expect(two == .notOneLabelWithoutLogo(found: ["crest", "other"], logos: ["leaf"], folder: path))
+            #expect(two == .notOneLabelWithoutLogo(found: ["crest", "other"], logos: ["leaf"], source: path))
             #expect(two?.description.contains("the labels crest, other without artwork. Expected one") == true)
         }
     }
