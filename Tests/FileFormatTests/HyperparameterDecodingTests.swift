@@ -55,6 +55,20 @@ import Testing
         checkDetector("mined") { $0.phases?[0].mined = value }
     }
 
+    @Test("The expected range of a hyperparameter without an upper limit excludes infinity") func finiteRanges() {
+        var classifier = ClassifierHyperparameters()
+        classifier.gradientClipping = .infinity
+        #expect(classifier.problem?.expected == "more than 0 and finite")
+        classifier.weightDecay = .infinity
+        #expect(classifier.problem?.expected == "at least 0 and finite")
+        classifier.learningRate = .infinity
+        #expect(classifier.problem?.name == "learningRate")
+        #expect(classifier.problem?.expected == "at least 0 and finite")
+        var detector = DetectorHyperparameters()
+        detector.optimizer.epsilon = .infinity
+        #expect(detector.problem?.expected == "more than 0 and finite")
+    }
+
     @Test("A stored hyperparameter that is not finite can be read", arguments: [Float.infinity, -.infinity])
     func storedNotFinite(value: Float) throws {
         var hyperparameters = ClassifierHyperparameters()

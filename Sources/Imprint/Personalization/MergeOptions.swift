@@ -31,7 +31,7 @@ public struct MergeOptions: Hashable, Sendable {
         func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
             if !isValid { throw ImprintError.invalidSetting(name: name, found: "\(found)", expected: expected) }
         }
-        if let clip { try require(clip > 0 && clip.isFinite, "clip", clip, "more than 0") }
+        if let clip { try require(clip > 0 && clip.isFinite, "clip", clip, "more than 0 and finite") }
         if let noise {
             try require(noise >= 1e-3 && noise <= 1e6, "noise", noise, "0.001 to 1000000")
             try require(clip != nil, "clip", "not set", "a norm, because the noise is a multiple of it")

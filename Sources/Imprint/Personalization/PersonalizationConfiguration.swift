@@ -43,8 +43,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     package var problem: HyperparameterProblem? {
         let timeLimit = timeLimit ?? .seconds(1)
         return .first(of: [
-            .init("rehearsalWeight", rehearsalWeight, rehearsalWeight >= 0 && rehearsalWeight.isFinite, "at least 0"),
-            .init("penalty", penalty, penalty >= 0 && penalty.isFinite, "at least 0"),
+            .nonNegative("rehearsalWeight", rehearsalWeight), .nonNegative("penalty", penalty),
             .init("views", views, in: 1...64), .init("rank", rank, in: 1...64),
             .init("blocks", blocks, blocks >= 0, "at least 0"),
             .init("threads", threads, in: Processors.threadRange),

@@ -121,15 +121,11 @@ extension ClassifierHyperparameters {
         let timeLimit = timeLimit ?? .seconds(1)
         return .first(of: [
             .init("epochs", epochs, in: 1...100_000), .init("batchSize", batchSize, in: 1...65536),
-            .init(
-                "learningRate", learningRate ?? 0, learningRate.map { $0 >= 0 && $0.isFinite } ?? true, "at least 0"),
+            .nonNegative("learningRate", learningRate),
             .init("patience", patience, in: 1...100_000),
             .init("timeLimit", timeLimit, timeLimit > .zero, "more than 0"),
             .init("momentum", momentum, (0..<1).contains(momentum), "at least 0 and less than 1"),
-            .init("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0"),
-            .init(
-                "gradientClipping", gradientClipping ?? 1, gradientClipping.map { $0 > 0 && $0.isFinite } ?? true,
-                "more than 0 and finite"),
+            .nonNegative("weightDecay", weightDecay), .positive("gradientClipping", gradientClipping),
             .init("labelSmoothing", labelSmoothing, (0..<1).contains(labelSmoothing), "at least 0 and less than 1"),
             .init(
                 "emaDecay", emaDecay ?? 0.5, emaDecay.map { $0 > 0 && $0 < 1 } ?? true,
@@ -142,7 +138,7 @@ extension ClassifierHyperparameters {
             .init("inputSize", inputSize ?? 1, in: 1...8192),
             .init(
                 "schedule", schedule, schedule.isInRange,
-                "a period of at least 1, factors of at least 0 and exponents from -30 to 30"),
+                "a period of at least 1, finite factors of at least 0 and exponents from -30 to 30"),
             .init(validation),
         ])
     }
@@ -164,6 +160,18 @@ package struct HyperparameterProblem {
 
     package init<Value: Comparable>(_ name: String, _ value: Value, in range: ClosedRange<Value>) {
         self.init(name, value, range.contains(value), "\(range.lowerBound) to \(range.upperBound)")
+    }
+
+    /// Returns the check that a number is at least 0 and finite; nil is valid.
+    package static func nonNegative(_ name: String, _ value: Float?) -> Self {
+        let value = value ?? 0
+        return Self(name, value, value >= 0 && value.isFinite, "at least 0 and finite")
+    }
+
+    /// Returns the check that a number is more than 0 and finite; nil is valid.
+    package static func positive(_ name: String, _ value: Float?) -> Self {
+        let value = value ?? 1
+        return Self(name, value, value > 0 && value.isFinite, "more than 0 and finite")
     }
 
     /// The check of the validation set's size.

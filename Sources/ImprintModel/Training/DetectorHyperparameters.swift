@@ -80,11 +80,8 @@ extension AdamW.Options {
         .first(of: [
             .init("beta1", beta1, (0..<1).contains(beta1), "at least 0 and less than 1"),
             .init("beta2", beta2, (0..<1).contains(beta2), "at least 0 and less than 1"),
-            .init("epsilon", epsilon, epsilon > 0 && epsilon.isFinite, "more than 0"),
-            .init("weightDecay", weightDecay, weightDecay >= 0 && weightDecay.isFinite, "at least 0"),
-            .init(
-                "gradientClipping", gradientClipping ?? 1, gradientClipping.map { $0 > 0 && $0.isFinite } ?? true,
-                "more than 0 and finite"),
+            .positive("epsilon", epsilon), .nonNegative("weightDecay", weightDecay),
+            .positive("gradientClipping", gradientClipping),
         ])
     }
 }
@@ -95,7 +92,7 @@ extension DetectorPhase {
         let sum = composites + hardNegatives + background + mined + located
         return .first(of: [
             .init("steps", steps, in: 1...100_000_000),
-            .init("learningRate", learningRate, learningRate >= 0 && learningRate.isFinite, "at least 0"),
+            .nonNegative("learningRate", learningRate),
             .init("composites", composites, in: 0...1), .init("hardNegatives", hardNegatives, in: 0...1),
             .init("background", background, in: 0...1), .init("mined", mined, in: 0...1),
             .init("located", located, in: 0...1),
