@@ -1,4 +1,4 @@
-package import Foundation
+internal import Foundation
 package import ImprintCore
 
 /// Runs a closure in several simulated processes, each on a thread of its own, and returns their results in the order of the ranks.

@@ -1,5 +1,5 @@
 package import Foundation
-package import ImprintCore
+internal import ImprintCore
 internal import ImprintImages
 
 /// An unusable recipe, or a data set that cannot be drawn.
