@@ -1,13 +1,13 @@
 /// Chooses the number of threads for repeated runs of the same work by the duration of earlier runs.
 ///
-/// The threads of a run meet at many barriers. If another program uses one of the cores, the thread on that core is late at every barrier,
-/// and all others wait: then fewer threads can be faster, and they leave the core to the other program. The results do not depend on
-/// the number of threads, so it can change between runs.
+/// The threads of a run meet at many barriers. If another program uses one of the cores, the thread on that core is late at every barrier, and
+/// all others wait: then fewer threads can be faster, and they leave the core to the other program. The results do not depend on the number of
+/// threads, so it can change between runs.
 ///
-/// Durations are averaged over windows of runs. If threads slept at barriers for more than `suspiciousShare` of a window, the next window
-/// tries fewer threads; below the limit, a window from time to time tries more. The faster number stays. A trial
-/// with fewer threads succeeds only if it is faster than the windows before and after it. Otherwise, a disturbance that had just ended would look
-/// like a gain. While no other program uses the cores, threads hardly sleep at barriers, so there are no trials.
+/// Durations are averaged over windows of runs. If threads slept at barriers for more than `suspiciousShare` of a window, the next window tries
+/// fewer threads; below the limit, a window from time to time tries more. The faster number stays. A trial with fewer threads succeeds only if
+/// it is faster than the windows before and after it. Otherwise, a disturbance that had just ended would look like a gain. While no other
+/// program uses the cores, threads hardly sleep at barriers, so there are no trials.
 struct ThreadAdaptation {
     /// The shortest window: many time slices of the scheduler, in which a delayed thread is stopped and continued.
     static let windowSeconds = 0.1

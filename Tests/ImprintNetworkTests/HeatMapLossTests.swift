@@ -126,11 +126,11 @@ import Testing
         var values = logits(4 * 30 * channels)
         for (patch, target) in Self.boxTargets.enumerated() {
             guard let box = target?.box else { continue }
-            for cell in 0..<30 {
-                let start = (patch * 30 + cell) * channels + 2
-                let code = box.values(row: cell / 6, column: cell % 6, size: 2.75)
+            for position in 0..<30 {
+                let start = (patch * 30 + position) * channels + 2
+                let code = box.values(row: position / 6, column: position % 6, size: 2.75)
                 values.replaceSubrange(start..<(start + BoxCode.count), with: code)
-                let decoded = BoxCode.box(code, row: cell / 6, column: cell % 6, size: 2.75)
+                let decoded = BoxCode.box(code, row: position / 6, column: position % 6, size: 2.75)
                 for (found, expected) in [
                     (decoded.row, box.row), (decoded.column, box.column), (decoded.height, box.height),
                     (decoded.width, box.width),
@@ -174,9 +174,9 @@ import Testing
         let gradient = runBoxes(values, Self.severalTargets).gradient
         #expect((0..<30).allSatisfy { gradient[$0 * channels + 1] == 0 })
         // In the second patch, a position at the ignored object gets only the gradient of the presence of the logo.
-        let cell = (30 + 2 * 6 + 5) * channels + 1
+        let index = (30 + 2 * 6 + 5) * channels + 1
         let others = runBoxes(values, [[], [HeatMapLoss.Target(logo: 1, row: 2, column: 2)], [], []]).gradient
-        #expect(gradient[cell] < others[cell])
+        #expect(gradient[index] < others[index])
     }
 
     @Test("The positions of a crowd do not count, except those near a logo, and the others are background") func crowd()
@@ -191,12 +191,12 @@ import Testing
         let object = HeatMapLoss.Target(logo: 0, row: 2, column: 1)
         let targets = [[crowd], [all], [crowd, object], []]
         let found = runBoxes(values, targets).gradient
-        func gradient(_ patch: Int, _ cell: Int) -> Float { found[(patch * 30 + cell) * channels] }
-        for cell in 0..<30 {
-            let isInside = cell % 6 <= 2
-            #expect((gradient(0, cell) == 0) == isInside && gradient(0, cell) >= 0)
-            #expect(gradient(1, cell) == 0)
-            #expect((gradient(2, cell) == 0) == (isInside && cell != 13))
+        func gradient(_ patch: Int, _ position: Int) -> Float { found[(patch * 30 + position) * channels] }
+        for position in 0..<30 {
+            let isInside = position % 6 <= 2
+            #expect((gradient(0, position) == 0) == isInside && gradient(0, position) >= 0)
+            #expect(gradient(1, position) == 0)
+            #expect((gradient(2, position) == 0) == (isInside && position != 13))
         }
         #expect(gradient(2, 13) < 0)
         for index in values.indices {

@@ -308,11 +308,11 @@ extension Personalization {
     /// Returns a copy with further adapters; adapters of the same layer are concatenated, so their ranks add up.
     fileprivate func adding(_ more: [LowRankAdapter]) -> Personalization {
         var changed = adapters
-        for factor in more {
-            if let index = changed.firstIndex(where: { $0.parameter == factor.parameter }) {
-                changed[index] = changed[index].concatenated(with: factor)
+        for adapter in more {
+            if let index = changed.firstIndex(where: { $0.parameter == adapter.parameter }) {
+                changed[index] = changed[index].concatenated(with: adapter)
             } else {
-                changed.append(factor)
+                changed.append(adapter)
             }
         }
         return Personalization(

@@ -71,15 +71,16 @@ extension DetectorHead {
         func unsupported(_ found: String, _ expected: String) -> ImprintError {
             .unsupportedDetector(network: network.name, found: found, expected: expected)
         }
-        let cells = Self.patchSide / Self.heatMapStride
+        let positions = Self.patchSide / Self.heatMapStride
         guard let features = try network.patchFeatures(), let head = network.headIndex.map({ network.nodes[$0] }) else {
             throw unsupported("no heat maps", "a convolution with a kernel of 1x1 that computes them")
         }
-        guard stride == Self.heatMapStride, (features.output.height, features.output.width) == (cells, cells) else {
+        guard stride == Self.heatMapStride, (features.output.height, features.output.width) == (positions, positions)
+        else {
             let (height, width) = (features.output.height, features.output.width)
             throw unsupported(
                 "a stride of \(stride) pixels and heat maps of \(height)x\(width) for a patch of 96x96",
-                "a stride of \(Self.heatMapStride) and \(cells)x\(cells)")
+                "a stride of \(Self.heatMapStride) and \(positions)x\(positions)")
         }
         guard (head.layer as? Convolution)?.hasBias == true else {
             throw unsupported("heat maps without a bias", "a bias for each logo")

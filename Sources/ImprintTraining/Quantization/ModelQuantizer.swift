@@ -9,9 +9,10 @@ public import ImprintNetwork
 public struct QuantizationOptions: Hashable, Sendable {
     /// The largest number of photos, which are spread evenly over the given ones; at least 4, and 200 by default.
     public var photos: Int
-    /// The largest `QuantizationError.relativeError` of the outputs before a softmax, on photos that were not used for calibration.
+    /// The largest `QuantizationError.relativeError` of the logits, on photos that were not used for calibration.
     ///
-    /// Layers with large errors stay in float32 until the error is at most this. More than 0, and 0.06 by default.
+    /// The logits are the outputs before a softmax or sigmoid. Layers with large errors stay in float32 until the error is at most this. More
+    /// than 0, and 0.06 by default.
     public var errorLimit: Double
     /// The hyperparameters of fine-tuning after quantization; nil, the default, for no fine-tuning.
     public var fineTuning: Quantizer.FineTuning?

@@ -20,12 +20,12 @@ import Testing
         GroundTruthObject(logo: logo, NormalizedRectangle(x: x, y: y, width: width, height: height), in: source)
     }
 
-    @Test("An object has the position and the size of its box in the cells of a window") func box() {
-        // 40 x 20 pixels around (100, 50), in a window of 80 pixels, whose cells are 80 / 6 pixels apart.
+    @Test("An object has the position and the size of its box in the positions of a window") func box() {
+        // 40 x 20 pixels around (100, 50), in a window of 80 pixels, whose positions are 80 / 6 pixels apart.
         let box = object(0.4, 0.4, 0.2, 0.2).box(in: PatchWindow(x: 99.5, y: 49.5, side: 80))
-        let cell: Float = 80.0 / 6
-        #expect(abs(box.width - 40 / cell) < 1e-3 && abs(box.height - 20 / cell) < 1e-3)
-        // The middle of the patch lies between the centres of the third and fourth cell, which are 16 pixels apart from 0.
+        let distance: Float = 80.0 / 6
+        #expect(abs(box.width - 40 / distance) < 1e-3 && abs(box.height - 20 / distance) < 1e-3)
+        // The middle of the patch lies between the third and fourth position, which are 16 pixels apart from 0.
         #expect(abs(box.row - 47.5 / 16) < 1e-3 && abs(box.column - 47.5 / 16) < 1e-3)
     }
 
