@@ -52,18 +52,21 @@ package enum AtomicFile {
     ///   - url: The file, or a symbolic link to it.
     ///   - permissions: The permission bits of the file, also while it is written, such as 0600 for a file that only its user can read; nil
     ///     keeps those of an existing file.
+    ///   - isLocked: Whether the caller holds a lock, so that no other process or thread writes this file. The temporary file is then the path
+    ///     of the file with `.partial` at its end, and replaces one that a killed process left.
     ///   - body: Writes the content.
     /// - Throws: `FileError`, and the errors of `body`. In both cases, the file at `url` is unchanged and there is no temporary file. The only
     ///   exception is `FileError.notConfirmed`: the new file is in place, but a power cut may undo the change.
     package static func write(
-        to url: URL, permissions: mode_t? = nil, _ body: (borrowing Output) throws -> Void
+        to url: URL, permissions: mode_t? = nil, isLocked: Bool = false, _ body: (borrowing Output) throws -> Void
     ) throws {
         let path = url.path
         let target = try followingLinks(path)
         let existing = try permissionsOfRegularFile(at: target, shownAs: path)
         let permissions = permissions ?? existing
         let folder = URL(filePath: target).deletingLastPathComponent().path
-        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: path, permissions: permissions)
+        let (descriptor, temporary) = try createTemporaryFile(
+            in: folder, shownAs: path, permissions: permissions, replacing: isLocked ? target + ".partial" : nil)
         do {
             defer { close(descriptor) }
             try body(Output(descriptor: descriptor, path: path))
@@ -82,7 +85,7 @@ package enum AtomicFile {
     /// If several processes create the same file at the same time, exactly one succeeds. A file system without hard links cannot
     /// guarantee this.
     /// - Returns: Whether the file was created; `false` if the name exists.
-    /// - Throws: The errors of `write(to:permissions:_:)`.
+    /// - Throws: The errors of `write(to:permissions:isLocked:_:)`.
     package static func create(_ url: URL, _ body: (borrowing Output) throws -> Void) throws -> Bool {
         let path = url.path
         let folder = url.deletingLastPathComponent().path
@@ -109,10 +112,12 @@ package enum AtomicFile {
         return true
     }
 
-    /// Creates or replaces the file at `url` with `bytes`, as `write(to:permissions:_:)` does.
+    /// Creates or replaces the file at `url` with `bytes`, as `write(to:permissions:isLocked:_:)` does.
     /// - Throws: `FileError`.
-    package static func write(_ bytes: [UInt8], to url: URL, permissions: mode_t? = nil) throws {
-        try write(to: url, permissions: permissions) { try $0.write(bytes) }
+    package static func write(
+        _ bytes: [UInt8], to url: URL, permissions: mode_t? = nil, isLocked: Bool = false
+    ) throws {
+        try write(to: url, permissions: permissions, isLocked: isLocked) { try $0.write(bytes) }
     }
 
     /// Checks that a file can be written to `url`, without leaving a file behind.
@@ -188,18 +193,20 @@ package enum AtomicFile {
     }
 
     /// Creates a temporary file, whose permissions are the given ones or 0644, both minus the umask.
+    /// - Parameter leftover: The path of the temporary file, which is replaced if it exists; nil for a new name in the folder.
     private static func createTemporaryFile(
-        in folder: String, shownAs path: String, permissions: mode_t? = nil
+        in folder: String, shownAs path: String, permissions: mode_t? = nil, replacing leftover: String? = nil
     ) throws(FileError) -> (Int32, String) {
         // The name does not contain the target's name, which may already have the maximum length.
         var number = 0
         while true {
-            let temporary = "\(folder)/.imprint-\(getpid())-\(number).partial"
+            let temporary = leftover ?? "\(folder)/.imprint-\(getpid())-\(number).partial"
+            if leftover != nil { unlink(temporary) }
             let descriptor = retryingInterrupts {
                 open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions ?? 0o644)
             }
             if descriptor >= 0 { return (descriptor, temporary) }
-            if errno != EEXIST { throw .cannotWrite(path, errno: errno) }
+            if errno != EEXIST || leftover != nil { throw .cannotWrite(path, errno: errno) }
             number += 1
         }
     }

@@ -359,7 +359,6 @@ public final class FleetClient: Sendable {
             }
         }
     }
-
 }
 
 extension FleetError {

@@ -83,8 +83,10 @@ public struct FleetKey: Sendable {
             defer { unlink(lock) }
             if access(url.path, F_OK) == 0 { return }
             let key = P384.Signing.PrivateKey()
-            try AtomicFile.write(Array(FleetKey(key).openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"))
-            try AtomicFile.write(Array(key.pemRepresentation.line.utf8), to: url, permissions: 0o600)
+            try AtomicFile.write(
+                Array(FleetKey(key).openSSHPublicKey.utf8), to: url.appendingPathExtension("pub"), isLocked: true)
+            try AtomicFile.write(
+                Array(key.pemRepresentation.line.utf8), to: url, permissions: 0o600, isLocked: true)
             return
         }
     }

@@ -143,6 +143,6 @@ final class FleetStateFile: Sendable {
 
     /// Replaces the state; only the user can read the file.
     func write(_ state: FleetState) throws {
-        try AtomicFile.write(Array(try JSONEncoder().encode(state)), to: url, permissions: 0o600)
+        try AtomicFile.write(Array(try JSONEncoder().encode(state)), to: url, permissions: 0o600, isLocked: true)
     }
 }

@@ -45,6 +45,20 @@ import Testing
         }
     }
 
+    @Test("A write under a lock replaces the temporary file of a killed process") func lockedLeftOver() throws {
+        try withTemporaryFolder { folder in
+            let (url, leftOver) = (folder.appending(path: "key"), folder.appending(path: "key.partial"))
+            try Data([7, 7]).write(to: leftOver)
+            try AtomicFile.write(to: url, permissions: 0o600, isLocked: true) { output in
+                #expect(try names(in: folder) == ["key.partial"])
+                #expect(try permissions(of: leftOver) == 0o600)
+                try output.write([1])
+            }
+            #expect(try names(in: folder) == ["key"])
+            #expect(try Data(contentsOf: url) == Data([1]))
+        }
+    }
+
     @Test("A failed write keeps the old file and removes the temporary one")
     func failure() throws {
         struct Failure: Error {}

@@ -44,6 +44,23 @@ import Testing
             ])
     }
 
+    @Test("The next write of a key or its state removes the temporary file of a killed process")
+    func leftOver() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "device.pem")
+            for name in ["device.pem.partial", "device.pem.pub.partial", "device.pem.state.partial"] {
+                try Data("left".utf8).write(to: folder.appending(path: name))
+            }
+            _ = try FleetKey(creatingIfMissing: file)
+            #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+            try FleetStateFile(key: file).write(FleetState())
+            #expect(
+                try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == [
+                    "device.pem", "device.pem.pub", "device.pem.state",
+                ])
+        }
+    }
+
     @Test("Signatures are ECDSA with SHA-256, on P-256 and P-384") func signatures() throws {
         try withTemporaryFolder { folder in
             let message = FleetConnection.timestamp(Date(timeIntervalSince1970: 1_790_000_000.25))
