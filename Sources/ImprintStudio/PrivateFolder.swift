@@ -22,23 +22,20 @@ final class PrivateFolder: Sendable {
     /// - Parameter parent: The folder that contains it.
     init(in parent: URL) throws {
         let manager = FileManager.default
-        let identifier = "\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)"
-        root = parent.appending(path: "\(Self.prefix)\(identifier)", directoryHint: .isDirectory)
+        let name = "\(Self.prefix)\(ProcessInfo.processInfo.processIdentifier)-\(UUID().uuidString)"
+        root = parent.appending(path: name, directoryHint: .isDirectory)
         url = root.appending(path: "files", directoryHint: .isDirectory)
-        // Another studio that starts now must not find the folder before it is locked.
-        let new = parent.appending(path: "imprint-new-\(identifier)", directoryHint: .isDirectory)
         try manager.createDirectory(
-            at: new, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            at: root, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         do {
-            let file = new.appending(path: Self.lockName, directoryHint: .notDirectory)
+            // Another studio that starts now can lock a file with the name of the lock, so the file gets this name after it is locked.
+            let file = root.appending(path: "new-\(Self.lockName)", directoryHint: .notDirectory)
             try Data().write(to: file)
             lock = try? FileLock(file: file)
-            try manager.createDirectory(
-                at: new.appending(path: url.lastPathComponent, directoryHint: .isDirectory),
-                withIntermediateDirectories: false)
-            try manager.moveItem(at: new, to: root)
+            try manager.moveItem(at: file, to: root.appending(path: Self.lockName, directoryHint: .notDirectory))
+            try manager.createDirectory(at: url, withIntermediateDirectories: false)
         } catch {
-            try? manager.removeItem(at: new)
+            try? manager.removeItem(at: root)
             throw error
         }
     }
@@ -52,7 +49,7 @@ final class PrivateFolder: Sendable {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parent.path)) ?? []
         where name.hasPrefix(prefix) {
             let root = parent.appending(path: name, directoryHint: .isDirectory)
-            // A folder of another user, and one on a file system without locks, cannot be locked and stays.
+            // A folder of another user, one without a lock, and one on a file system without locks cannot be locked and stay.
             guard let lock = try? FileLock(file: root.appending(path: lockName, directoryHint: .notDirectory)) else {
                 continue
             }

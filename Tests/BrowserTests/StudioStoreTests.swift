@@ -1,6 +1,8 @@
+import Dispatch
 import FlyingFox
 import Foundation
 import ImprintImages
+import Synchronization
 import TestSupport
 import Testing
 
@@ -48,6 +50,30 @@ import Testing
             #expect(attributes[.posixPermissions] as? Int == 0o700)
             try used.remove()
             #expect(try FileManager.default.contentsOfDirectory(atPath: parent.path) == ["imprint-studio-2-other"])
+        }
+    }
+
+    @Test("A studio does not remove the folder that another one creates at the same time")
+    func simultaneousFolders() throws {
+        try withTemporaryFolder { parent in
+            let problems = Mutex<[String]>([])
+            DispatchQueue.concurrentPerform(iterations: 100) { _ in
+                do {
+                    let folder = try PrivateFolder(in: parent)
+                    PrivateFolder.removeStale(in: parent)
+                    let isKept = FileManager.default.fileExists(atPath: folder.url.path)
+                    // A studio that is killed at any time leaves only names that the next one finds.
+                    let names = try FileManager.default.contentsOfDirectory(atPath: parent.path)
+                    let others = names.filter { !$0.hasPrefix("imprint-studio-") }
+                    try folder.remove()
+                    if !isKept || !others.isEmpty { problems.withLock { $0.append("\(isKept) \(others)") } }
+                } catch {
+                    problems.withLock { $0.append("\(error)") }
+                }
+            }
+            let found = problems.withLock { $0 }
+            #expect(found == [])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: parent.path) == [])
         }
     }
 
