@@ -116,6 +116,18 @@ import Testing
         }
     }
 
+    @Test("A key without the end of its block is an error about the incomplete block") func truncated() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "key.pem")
+            let lines = P384.Signing.PrivateKey().pemRepresentation.split(separator: "\n")
+            try Data(lines.dropLast().joined(separator: "\n").utf8).write(to: file)
+            let expected = FleetError.invalidKey(
+                path: file.path,
+                reason: "the block \"PRIVATE KEY\" is incomplete: it has no END line. Copy the file again")
+            #expect(throws: expected) { try FleetKey(contentsOf: file) }
+        }
+    }
+
     @Test("A key file that is a device is an error before it is read") func device() throws {
         // Stands for /dev/zero, which would fill the memory if it were read.
         let error = #expect(throws: (any Error).self) { try FleetKey(contentsOf: URL(filePath: "/dev/null")) }

@@ -145,7 +145,11 @@ import Testing
                 "found \"PUBLIC KEY\", expected a private key"
             ),
             ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "is damaged or not on an elliptic curve"),
-            ("-----BEGIN PRIVATE KEY-----\nAAAA", "found \"PRIVATE KEY\", expected a private key"),
+            ("-----BEGIN PRIVATE KEY-----\nAAAA", "the block \"PRIVATE KEY\" is incomplete: it has no END line."),
+            (
+                "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----BEGIN X-----\nAAAA\n-----END X-----",
+                "the block \"EC PRIVATE KEY\" is incomplete: it has no END line."
+            ),
             ("-----BEGIN PRIVATE KEY-----\n*\n-----END PRIVATE KEY-----", "is damaged or not on an elliptic curve"),
             (
                 "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----",

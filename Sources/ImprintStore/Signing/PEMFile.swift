@@ -10,13 +10,17 @@ package enum PEMFile {
     package enum BlockError: Error {
         /// The key in the block is encrypted.
         case encrypted
-        /// There is no complete block with one of the labels; `found` are the labels of the blocks.
+        /// The block with a label, which is one of the requested ones, has no last line.
+        case incomplete(label: String)
+        /// There is no block with one of the labels; `found` are the labels of the blocks.
         case missing(found: [String])
 
         /// The reason within a sentence.
         package var reason: String {
             switch self {
             case .encrypted: "the key is encrypted. Decrypt it with openssl pkey -in FILE -out NEWFILE"
+            case .incomplete(let label):
+                "the block \(label.debugDescription) is incomplete: it has no END line. Copy the file again"
             case .missing(let found):
                 "found \(found.isEmpty ? "no PEM block" : found.map(\.debugDescription).joined(separator: ", "))"
             }
@@ -48,6 +52,8 @@ package enum PEMFile {
             }
             return block.joined(separator: "\n")
         }
+        // A complete block with one of the labels would have been returned.
+        if let label = found.first(where: { labels.contains($0) }) { throw .incomplete(label: label) }
         throw .missing(found: found)
     }
 
