@@ -31,11 +31,14 @@ final class ConnectionTable: Sendable {
 
     private let state = Mutex(State())
     private let limit: Int
-    /// A transfer that takes longer is slow.
-    private static let slowTransferDuration = Duration.seconds(5)
+    private let slowTransferDuration: Duration
 
-    /// - Parameter limit: The maximum number of connections.
-    init(limit: Int) { self.limit = limit }
+    /// - Parameters:
+    ///   - limit: The maximum number of connections.
+    ///   - slowTransferDuration: The duration of a transfer after which it is slow.
+    init(limit: Int, slowTransferDuration: Duration) {
+        (self.limit, self.slowTransferDuration) = (limit, slowTransferDuration)
+    }
 
     /// The number of open connections.
     var count: Int { state.withLock { $0.entries.count } }
@@ -57,7 +60,7 @@ final class ConnectionTable: Sendable {
             guard !state.isClosed else { return .full }
             var evicted: Int?
             if state.entries.count >= limit {
-                evicted = state.entries.filter { Self.canEvict($0.value) }.min { $0.value.since < $1.value.since }?.key
+                evicted = state.entries.filter { canEvict($0.value) }.min { $0.value.since < $1.value.since }?.key
                 guard let evicted else { return .full }
                 // Its thread closes the socket.
                 state.entries.removeValue(forKey: evicted)?.socket.shutDown()
@@ -68,7 +71,7 @@ final class ConnectionTable: Sendable {
         }
     }
 
-    private static func canEvict(_ entry: Entry) -> Bool {
+    private func canEvict(_ entry: Entry) -> Bool {
         switch entry.phase {
         case .idle, .head: true
         case .transfer: entry.since + slowTransferDuration < .now

@@ -46,7 +46,8 @@ package final class InferenceServer: Sendable {
         listener = try Listener(host: options.host, port: options.port)
         access = AccessControl(token: options.token, host: options.host, port: listener.port)
         url = "http://\(options.host.contains(":") ? "[\(options.host)]" : options.host):\(listener.port)"
-        connections = ConnectionTable(limit: options.maximumConnectionCount)
+        connections = ConnectionTable(
+            limit: options.maximumConnectionCount, slowTransferDuration: options.slowTransferDuration)
         bodies = ByteBudget(8 * options.maximumRequestByteCount)
         queue = BatchQueue(predictor, options: options, metrics: metrics)
         let thread = Thread { [self] in acceptConnections() }

@@ -20,6 +20,8 @@ package struct ServeOptions: Sendable {
     package var maximumRequestByteCount = 32 << 20
     /// The maximum number of open connections.
     package var maximumConnectionCount = 256
+    /// The duration of a request body or a response after which a new connection may replace its connection, if all are in use.
+    package var slowTransferDuration = Duration.seconds(5)
 
     /// Creates options.
     package init(modelName: String, version: String) { (self.modelName, self.version) = (modelName, version) }

@@ -113,7 +113,8 @@ struct TensorReader {
         guard found == count else {
             throw HTTPError(
                 .badRequest,
-                "the input \(kind.rawValue) has \(found) elements, expected \(count) for the shape \(input.shape)")
+                "the input \(kind.rawValue) has \(counted(found, "element")), expected \(count) for the shape \(input.shape)"
+            )
         }
     }
 
@@ -130,7 +131,8 @@ struct TensorReader {
         case .values:
             let (elementCount, rest) = bytes.count.quotientAndRemainder(dividingBy: MemoryLayout<Float>.stride)
             guard rest == 0 else {
-                throw HTTPError(.badRequest, "the input values has \(bytes.count) bytes, expected a multiple of 4")
+                throw HTTPError(
+                    .badRequest, "the input values has \(counted(bytes.count, "byte")), expected a multiple of 4")
             }
             try checkCount(elementCount)
             return parts(of: bytes).map { .values($0) }
@@ -151,13 +153,14 @@ struct TensorReader {
             guard rest.count >= 4 else {
                 throw HTTPError(
                     .badRequest,
-                    "the length of element \(pictures.count) of image is truncated: found \(rest.count) bytes, expected 4"
+                    "the length of element \(pictures.count) of image is truncated: found \(counted(rest.count, "byte")), expected 4"
                 )
             }
             let length = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
             guard length <= rest.count - 4 else {
                 throw HTTPError(
-                    .badRequest, "element \(pictures.count) of image has \(rest.count - 4) bytes, expected \(length)")
+                    .badRequest,
+                    "element \(pictures.count) of image has \(counted(rest.count - 4, "byte")), expected \(length)")
             }
             pictures.append(.image(.data(rest.dropFirst(4).prefix(length))))
             rest = rest.dropFirst(4 + length)
@@ -167,3 +170,6 @@ struct TensorReader {
         return pictures
     }
 }
+
+/// Formats a count with its noun, such as "2 bytes".
+private func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

@@ -104,6 +104,7 @@ import Testing
     {
         try withServer {
             $0.maximumConnectionCount = 1
+            $0.slowTransferDuration = .seconds(3600)
         } _: { server, port in
             let busy = try TestClient(port: port)
             busy.send(
@@ -117,6 +118,19 @@ import Testing
             client.close()
             busy.send("}")
             #expect(try busy.answer().status == 400)
+        }
+    }
+
+    @Test("A new client replaces one whose request body is slow") func slowBody() throws {
+        try withServer {
+            $0.maximumConnectionCount = 1
+            $0.slowTransferDuration = .zero
+        } _: { server, port in
+            let slow = try TestClient(port: port)
+            slow.send("POST /v2/models/light/infer HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nContent-Length: 2\r\n\r\n{")
+            expectSoon { server.connections.count(in: .transfer) == 1 }
+            #expect(try isHealthy(port))
+            #expect(slow.isClosedByServer)
         }
     }
 

@@ -115,7 +115,7 @@ import Testing
         ),
         (
             #"{"inputs": [{"name": "image", "shape": [2], "datatype": "BYTES", "data": ["AA=="]}]}"#,
-            "has 1 elements, expected 2"
+            "has 1 element, expected 2"
         ),
         (
             #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [1]}]}"#,
@@ -225,8 +225,8 @@ import Testing
         "The error about a picture states whether its length or its content is truncated",
         arguments: [
             ([1, 0], "the length of element 0 of image is truncated: found 2 bytes, expected 4"),
-            ([1, 0, 0, 0, 9, 7], "the length of element 1 of image is truncated: found 1 bytes, expected 4"),
-            ([5, 0, 0, 0, 1], "element 0 of image has 1 bytes, expected 5"),
+            ([1, 0, 0, 0, 9, 7], "the length of element 1 of image is truncated: found 1 byte, expected 4"),
+            ([5, 0, 0, 0, 1], "element 0 of image has 1 byte, expected 5"),
         ] as [([UInt8], String)])
     func truncatedPicture(bytes: [UInt8], message: String) {
         let json = input("image", "BYTES", "[2]", #""parameters": {"binary_data_size": \#(bytes.count)}"#)
