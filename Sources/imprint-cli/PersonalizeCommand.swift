@@ -257,7 +257,8 @@ struct PersonalizeCommand: ParsableCommand {
         if let accuracy = result.accuracy {
             let unknown =
                 newLabels.isEmpty
-                ? "" : " The model did not know \(shown(newLabels)) before, so these photos counted as mistakes."
+                ? ""
+                : " The model did not know \(shown(newLabels)) before, so all photos of \(shown(newLabels)) counted as mistakes."
             let optimistic =
                 earlier != nil || accuracy.before >= accuracy.after
                 ? " The accuracy before is too high if the model was trained on these photos." : ""

@@ -36,7 +36,7 @@ struct QuantizeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The largest error of the outputs, relative to their standard deviation. Layers with large errors stay in float32 until the error is at most this.",
+            "The largest error of the outputs, relative to their standard deviation: more than 0 and at most 1. Layers with large errors stay in float32 until the error is at most this.",
             valueName: "number"))
     var errorLimit = QuantizationOptions().errorLimit
 

@@ -62,7 +62,7 @@ import Testing
             let run = try imprint("personalize", "m.imprint", "photos", "--output", "me", folder: folder)
             #expect(run.status == 0 && run.errors.contains("(5-fold cross-validation)."), "\(run.errors)")
             let isExplained = run.errors.contains(
-                " The model did not know dusk before, so these photos counted as mistakes.")
+                " The model did not know dusk before, so all photos of dusk counted as mistakes.")
             #expect(isExplained == isNew, "\(run.errors)")
         }
     }
