@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Commands with a closed or full output, with signals, and with insufficient memory.
-@Suite struct InterruptionTests {
+@Suite(.timeLimit(.minutes(10))) struct InterruptionTests {
     private static let training =
         "$imprint train photos --output m.imprint --epochs 2 --input-size 16 --width 0.25 --batch-size 4"
 
@@ -294,8 +294,12 @@ import Testing
                         except OSError:
                             pass  # The thread has ended.
                     return False
+                deadline = time.monotonic() + 120
                 while not waits():
                     assert process.poll() is None, process.returncode
+                    if time.monotonic() > deadline:
+                        process.kill()
+                        sys.exit("No thread of the command waited in pipe_write within 120 s.")
                     time.sleep(0.05)
                 with open("\(chosen)", "w") as file:
                     file.write("mine")

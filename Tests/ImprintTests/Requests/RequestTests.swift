@@ -179,9 +179,8 @@ import Testing
         let requests = Array(repeating: ClassificationRequest(try smallModel()), count: 200_000)
         // On a busy machine, the cancellation may follow the last request, and the test must try again.
         for _ in 0..<100 {
-            let task = Task { () async throws -> Bool in
+            let task = Task { () async throws -> Void in
                 _ = try await RequestHandler(.image(testImage())).perform(requests)
-                return Task.isCancelled
             }
             // On a separate thread, because all threads of the task pool and of dispatch queues may be busy until the requests are done.
             Thread.detachNewThread {
@@ -189,13 +188,12 @@ import Testing
                 task.cancel()
             }
             do {
-                let isCancelled = try await task.value
-                #expect(!isCancelled, "the handler performed requests after the cancellation")
+                try await task.value
             } catch is CancellationError {
                 return
             }
         }
-        Issue.record("every task ended before its cancellation")
+        Issue.record("the handler performed all requests of every task")
     }
 
     @Test("Sixteen tasks share one classifier, and each receives the result of its image")
