@@ -151,7 +151,7 @@ package final class LocalServer: Sendable {
     /// - Returns: The address for the devices, and the SHA-256 digest of the certificate.
     /// - Throws: `ShareError`; `alreadyShared` and `serverStopped` if there is a proxy already, or if `stop()` was called.
     package func share(on address: String) throws(ShareError) -> (url: URL, fingerprint: String) {
-        // The server takes requests through a proxy that it does not know for requests of this machine, so there is at most one.
+        // The server treats requests through an unknown proxy as requests of this machine, so there is at most one proxy.
         let proxy = try state.proxy.withLock { current throws(ShareError) in
             if let current { throw .alreadyShared(url: current.url.absoluteString) }
             guard !state.isStopped.load(ordering: .acquiring) else { throw .serverStopped }

@@ -18,7 +18,9 @@ package enum PooledEvaluation: Sendable {
         }
     }
 
-    /// The standard deviations of the first metric over "folds" and "seeds", without those that need more of them.
+    /// The standard deviations of the first metric over "folds" and "seeds".
+    ///
+    /// A standard deviation over fewer than two folds or seeds is omitted.
     package var deviations: [(over: String, value: Double)] {
         let (folds, seeds): (Double?, Double?) =
             switch self {

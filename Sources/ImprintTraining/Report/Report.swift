@@ -22,8 +22,8 @@ public struct Report: Sendable {
     /// - Parameters:
     ///   - classifier: The classifier or detector.
     ///   - evaluation: The evaluation on photos that the model was not trained on. That of a classifier must have the labels of `classifier`.
-    ///     The page has a confusion matrix and a reliability diagram only for `ModelEvaluation.singleLabel(_:)`, and mistakes not for
-    ///     `ModelEvaluation.multiLabel(_:)`.
+    ///     The page has a confusion matrix and a reliability diagram only for `ModelEvaluation.singleLabel(_:)`. The page lists mistakes,
+    ///     except for `ModelEvaluation.multiLabel(_:)`.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
@@ -47,7 +47,8 @@ public struct Report: Sendable {
     ///   - model: The model.
     ///   - evaluation: The evaluation on photos that the model was not trained on. That of a classifier must have the labels of `model`. A
     ///     personalization can add labels, so pass a personalized classifier instead of its model. The page has a confusion matrix and a
-    ///     reliability diagram only for `ModelEvaluation.singleLabel(_:)`, and mistakes not for `ModelEvaluation.multiLabel(_:)`.
+    ///     reliability diagram only for `ModelEvaluation.singleLabel(_:)`. The page lists mistakes, except for
+    ///     `ModelEvaluation.multiLabel(_:)`.
     ///   - audit: The audit of the data set.
     ///   - command: The command line that repeats the run.
     ///   - remark: A note about the command.
