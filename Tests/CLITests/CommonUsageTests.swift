@@ -147,7 +147,7 @@ import Testing
         "A misspelt verb of models is an error that suggests the nearest verb",
         arguments: [
             ("models lst", "imprint models lst: there is no such verb. Did you mean list? The verbs are"),
-            ("help models instal", "imprint models instal: there is no such verb. Did you mean install?"),
+            ("help models instaal", "imprint models instaal: there is no such verb. Did you mean install?"),
             ("models show logonet", "imprint models show: there is no such verb. The verbs are"),
         ])
     func misspeltSubcommands(command: String, message: String) throws {
