@@ -25,7 +25,7 @@ import Testing
             case .manyMultiplications:
                 for _ in 0..<4 { net.add(Convolution(outputChannels: 1024, kernelSize: 1)) }
             case .largeWindows:
-                net.add(MaxPool(kernelSize: 64, stride: 1))
+                for _ in 0..<9 { net.add(MaxPool(kernelSize: 16, stride: 1)) }
             }
             net.add(GlobalAveragePool())
             net.add(Dense(outputChannels: 2))
