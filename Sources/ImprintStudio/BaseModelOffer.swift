@@ -20,7 +20,7 @@ struct BaseModelOffer: Encodable, Sendable {
     let source: String
     let license: License
 
-    /// Describes the first base model of a catalog that is no detector; nil if there is none, or if a base model that can be used is installed.
+    /// Describes the first base model for classifiers in a catalog; nil if the catalog has no such model, or one that can be used is installed.
     init?(_ catalog: BaseModelCatalog, installed: InstalledBase?) {
         guard installed == nil, let entry = catalog.entries.first(where: { $0.detector == nil }) else { return nil }
         name = entry.name

@@ -58,7 +58,7 @@ public struct ImportError: DescribedError, Equatable {
         case exceedsLimit(reason: String)
         /// The file contains a model that Imprint cannot use, for example because it is not an image classifier.
         ///
-        /// `setting` is the setting of `ModelImporter` that may solve the problem; nil if there is none.
+        /// `setting` is a setting of `ModelImporter` that may solve the problem, or nil.
         case unsuitableModel(found: String, advice: String, setting: Setting? = nil)
         /// The model has operators that Imprint does not support: all of them, in the order of the file.
         case unsupported([Unsupported])
@@ -72,7 +72,7 @@ public struct ImportError: DescribedError, Equatable {
         case outOfMemory(byteCount: Int)
         /// The file lacks an item that the import requires.
         ///
-        /// `setting` is the setting of `ModelImporter` that provides it; nil if there is none.
+        /// `setting` is a setting of `ModelImporter` that provides it, or nil.
         case missing(item: String, advice: String, setting: Setting? = nil)
     }
 
