@@ -259,7 +259,7 @@ struct TrainingMonitor {
         return table.text
             + "\n\nConfidences are calibrated: their expected calibration error (ECE) on the validation set was "
             + "\(Terminal.percent(calibration.errorBefore)) and is \(Terminal.percent(calibration.errorAfter))"
-            + (rises ? "; the validation set is too small to improve it." : ".")
+            + (rises ? "; with so few validation photos, it is uncertain. Add photos." : ".")
     }
 
     private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {
