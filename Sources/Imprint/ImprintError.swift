@@ -139,7 +139,7 @@ public enum ImprintError: DescribedError, Equatable {
             "the time limit of \(Int(seconds.rounded(.up))) s was reached before the photos were measured, which takes about "
                 + "\(Int(min(expected, 1e9).rounded(.up))) s. Allow more time, or use fewer photos"
         case .noUsablePhotoInTime(let read, let count, let reason):
-            "the time limit was reached after \(read) of \(count) photos, and none of these can be used. "
+            "the time limit was reached after \(read) of \(count) photos, before a photo could be used. "
                 + (reason.map { "\($0.sentence) " } ?? "") + "Increase the time limit, or remove unreadable photos"
         case .stoppedTooEarly(nil):
             "training was stopped too early, so there is no model"
@@ -155,8 +155,8 @@ public enum ImprintError: DescribedError, Equatable {
             "training ended because too many photos became unreadable. \(reason.sentence) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
         case .notOneLabelWithoutLogo(let found, let logos, let source) where found.isEmpty:
-            "\(source) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos that show "
-                + "none of these logos. Give these photos a label of their own: in a photo folder, put them into a "
+            "\(source) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos without "
+                + "these logos. Give these photos a label of their own: in a photo folder, put them into a "
                 + "separate sub-folder"
         case .notOneLabelWithoutLogo(let found, let logos, let source):
             "\(source) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos "
@@ -164,7 +164,7 @@ public enum ImprintError: DescribedError, Equatable {
                 + "folder, one sub-folder), or add artwork for the other labels"
         case .noPhotosWithoutLogo(let logos, let source):
             "\(source) has no training photos besides those of \(logos.joined(separator: ", ")). "
-                + "Add photos that show none of these logos"
+                + "Add photos without these logos"
         case .checkpointInUse(let folder):
             "the checkpoint folder \(folder) is locked by another process. Wait until it ends, or choose another folder"
         case .missingValidationPhotos(let count):

@@ -236,7 +236,7 @@ struct TrainingMonitor {
         }
         if !result.uncalibratedLabels.isEmpty, result.photoError == nil {
             Terminal.warn(
-                "The confidences of \(shown(result.uncalibratedLabels)) are not calibrated: the detector found none of these objects in the "
+                "The confidences of \(shown(result.uncalibratedLabels)) are not calibrated: the detector did not find these objects in the "
                     + "photos, or all photos show them. Add photos with and without them, add --artwork, or train with more --epochs."
             )
         }
