@@ -62,8 +62,8 @@ import Testing
             ([("60, 10, 40, 40", "cat"), ("61, 10, 40, 40", "cat")], Audit.Finding.Kind.duplicateBoxes),
             ([("61, 10, 40, 40", "cat"), ("60, 10, 40, 40", "dog")], .conflictingBoxes),
             ([("60, 10, 40, 40", "cat"), ("70, 10, 40, 40", "cat")], nil),
-            // The largest copy of a photo of 200x100 pixels has 860x430 pixels.
-            ([("60, 10, 6, 6", "cat")], .smallBoxes), ([("60, 10, 7, 7", "cat")], nil),
+            // The largest copy of a photo of 200x100 pixels has 973x486 pixels.
+            ([("60, 10, 5, 5", "cat")], .smallBoxes), ([("60, 10, 6, 6", "cat")], nil),
             ([("10, 10, 161, 20", "cat")], .elongatedBoxes), ([("10, 2, 9, 90", "cat")], .elongatedBoxes),
             ([("10, 10, 159, 20", "cat")], nil),
         ])

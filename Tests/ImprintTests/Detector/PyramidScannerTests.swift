@@ -18,6 +18,15 @@ import Testing
         _ = try scanner.scan(RasterImage(width: 60, height: 60), peaks: 1)
     }
 
+    @Test(
+        "On some level, a logo has a size that training patches have",
+        arguments: stride(from: 0.042, through: 1, by: 0.002))
+    func sizes(size: Double) {
+        let detector = DetectorHead.logoDetector(logos: [])
+        let sizes = detector.levels.map { size * Double($0) / Double(DetectorHead.patchSide) }
+        #expect(sizes.contains { (0.3...0.62).contains($0) })
+    }
+
     @Test("A network that does not accept a pyramid level is reported with the size and the reason")
     func tooSmall() throws {
         let nodes = [
