@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintInterop
 

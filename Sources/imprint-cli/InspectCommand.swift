@@ -59,13 +59,14 @@ struct InspectCommand: ParsableCommand {
         let attributes = try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)
         let byteCount = attributes?[.size]
         let inspection = Inspection(
-            model: model, network: Network.Overview(model.network, quantization: model.parameters.quantization),
+            model: model, summary: model.network.summary(),
+            memory: Network.PredictionMemory(model.network, quantization: model.parameters.quantization),
             fileByteCount: byteCount as? Int ?? 0,
             plan: plan ? try overview(of: model) : nil)
         if common.json {
             try Terminal.emit(InspectionLine(inspection))
         } else {
-            let layers = inspection.plan.map(PlanTable.text) ?? LayerTable.text(inspection.network)
+            let layers = inspection.plan.map(PlanTable.text) ?? inspection.summary.description
             try Terminal.show([table(inspection), layers].joined(separator: "\n\n"))
         }
     }
@@ -128,6 +129,12 @@ struct InspectCommand: ParsableCommand {
         return "\(data), \(length), seed \(training.seed)\(accuracy ?? "")"
     }
 
+    private func text(_ memory: Network.PredictionMemory) -> String {
+        "\(TextTable.bytes(memory.byteCount)) to predict: parameters \(TextTable.bytes(memory.parameterByteCount)), "
+            + "packed weights \(TextTable.bytes(memory.transformedWeightsByteCount)), activations "
+            + TextTable.bytes(memory.arenaByteCount)
+    }
+
     private func table(_ inspection: Inspection) -> String {
         let model = inspection.model
         let preprocessing = model.preprocessing
@@ -165,7 +172,7 @@ struct InspectCommand: ParsableCommand {
                 "precision    int8 in \(TextTable.counted(quantization.weights.count, "layer")), float32 in others")
         }
         lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(model.storage.rawValue)")
-        lines.append("memory       \(LayerTable.memory(inspection.network.memory))")
+        lines.append("memory       \(text(inspection.memory))")
         return lines.joined(separator: "\n")
     }
 }
@@ -200,7 +207,8 @@ private struct PersonalizationLine: Encodable {
 /// A model and its properties.
 private struct Inspection {
     let model: ModelFile
-    let network: Network.Overview
+    let summary: Network.Summary
+    let memory: Network.PredictionMemory
     let fileByteCount: Int
     let plan: ExecutionPlan.Overview?
 
@@ -231,7 +239,7 @@ private struct InspectionLine: Encodable {
     let int8Layers: [String]?
     let fileByteCount: Int
     /// The layers.
-    let nodes: [Network.LayerOverview]
+    let nodes: [Network.Summary.Layer]
     let multiplications: Int
     let memory: Network.PredictionMemory
     /// Only with --plan, as `engine`.
@@ -256,9 +264,9 @@ private struct InspectionLine: Encodable {
         storage = model.storage
         int8Layers = model.parameters.quantization?.weights.keys.sorted()
         fileByteCount = inspection.fileByteCount
-        nodes = inspection.network.layers
-        multiplications = inspection.network.multiplications
-        memory = inspection.network.memory
+        nodes = inspection.summary.layers
+        multiplications = inspection.summary.multiplications
+        memory = inspection.memory
         plan = inspection.plan
         engine = plan.map { _ in Engine.current }
     }

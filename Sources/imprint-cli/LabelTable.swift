@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 
 /// A table with a row for each label: the label, truncated if it is long, and right-aligned cells.
 struct LabelTable {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// Formats an execution plan as a table with a row for each operation, and totals.

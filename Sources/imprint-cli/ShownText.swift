@@ -1,20 +1,17 @@
-/// Returns an untrusted text for display: on one line, with escaped characters that would control the terminal.
-///
-/// Control characters, line separators and bidirectional controls are escaped, as in "\u{1B}".
-/// - Parameter keepsLines: Whether newlines are kept.
-func visible(_ text: String, keepsLines: Bool = false) -> String {
-    guard text.unicodeScalars.contains(where: controlsTerminal) else { return text }
-    return text.unicodeScalars.map { scalar in
-        guard controlsTerminal(scalar), !(keepsLines && scalar == "\n") else { return String(scalar) }
-        return "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-    }.joined()
-}
+internal import ImprintCore
 
 /// Returns a label, or another untrusted name, for display: escaped, and truncated to 80 characters.
 func shown(_ name: String) -> String { TextTable.cut(visible(name), to: 80) }
 
 /// Returns untrusted names for display, separated by commas.
 func shown(_ names: [String]) -> String { names.map { shown($0) }.joined(separator: ", ") }
+
+extension TextTable {
+    /// Returns untrusted names for display, separated by commas; of more than twelve names, the first ten and the number of the others.
+    static func list(_ names: [String]) -> String {
+        names.count > 12 ? shown(Array(names.prefix(10))) + ", … and \(names.count - 10) more" : shown(names)
+    }
+}
 
 /// Returns a line of JSON in which characters that control the terminal are escaped, as in `\u001b`; the decoded strings stay the same.
 func visibleJSON(_ line: String) -> String {
@@ -24,14 +21,4 @@ func visibleJSON(_ line: String) -> String {
         let code = String(scalar.value, radix: 16)
         return "\\u" + String(repeating: "0", count: 4 - code.count) + code
     }.joined()
-}
-
-/// Returns whether a character can control a terminal: C0, C1, DEL, line separators and bidirectional controls.
-private func controlsTerminal(_ scalar: Unicode.Scalar) -> Bool {
-    if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
-    if scalar.properties.isBidiControl { return true }
-    return switch scalar.properties.generalCategory {
-    case .control, .lineSeparator, .paragraphSeparator: true
-    default: false
-    }
 }

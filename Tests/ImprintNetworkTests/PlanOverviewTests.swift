@@ -46,25 +46,49 @@ import Testing
 
     /// The parameter count of ResNet-50 is the same as in PyTorch.
     @Test(
-        "The overview of a network lists every layer and has the totals of its plan",
+        "The summary of a network lists every layer and has the totals of its plan",
         arguments: [("mobilenet-v1", 4_231_976), ("resnet-50", 25_557_032)])
     func layers(_ example: (name: String, parameters: Int)) throws {
         let network = try Network.named(example.name, labels: 1000)
-        let overview = Network.Overview(network)
-        #expect(overview.parameterCount == example.parameters)
-        #expect(overview.layers.reduce(0) { $0 + $1.parameterCount } == example.parameters)
-        #expect(overview.layers.map(\.name) == network.nodes.map(\.name))
-        #expect(overview.layers.map(\.output) == network.shapes)
-        #expect(overview.layers.map(\.inputs) == network.nodes.map(\.inputs))
-        #expect(overview.layers.last?.kind == "softmax" && overview.layers.last?.multiplications == 0)
+        let summary = network.summary()
+        #expect(summary.parameterCount == example.parameters)
+        #expect(ParameterLayout(network).trainableCount == example.parameters)
+        #expect(summary.layers.map(\.name) == network.nodes.map(\.name))
+        #expect(summary.layers.map(\.output) == network.shapes)
+        #expect(summary.layers.map(\.inputs) == network.nodes.map(\.inputs))
+        #expect(summary.layers.last?.kind == "softmax" && summary.layers.last?.multiplications == 0)
         let plan = ExecutionPlan.Overview(network, options: ExecutionPlan.Options(batchSize: 1))
-        #expect(overview.multiplications == plan.multiplications)
-        #expect(overview.memory.arenaByteCount == plan.arenaByteCount)
-        #expect(overview.memory.transformedWeightsByteCount == plan.transformedWeightsByteCount)
-        #expect(overview.memory.parameterByteCount == 4 * ParameterLayout(network).count)
+        #expect(summary.multiplications == plan.multiplications)
+        let memory = Network.PredictionMemory(network)
+        #expect(memory.arenaByteCount == plan.arenaByteCount)
+        #expect(memory.transformedWeightsByteCount == plan.transformedWeightsByteCount)
+        #expect(memory.parameterByteCount == 4 * ParameterLayout(network).count)
         #expect(
-            overview.memory.byteCount
-                == plan.arenaByteCount + plan.transformedWeightsByteCount + overview.memory.parameterByteCount)
+            memory.byteCount == plan.arenaByteCount + plan.transformedWeightsByteCount + memory.parameterByteCount)
+    }
+
+    @Test("The description of a summary is a table with one line per layer, however the layers are named")
+    func table() throws {
+        var builder = NetworkBuilder(name: "small", input: TensorShape(height: 8, width: 8, channels: 3))
+        builder.add(Convolution(outputChannels: 16, kernelSize: 3, padding: .same), named: "first\nlayer\u{1B}[31m")
+        builder.add(BatchNormalization(), named: "norm")
+        builder.add(ReLU(), named: String(repeating: "a", count: 20) + String(repeating: "z", count: 40))
+        builder.add(GlobalAveragePool(), named: "mean")
+        builder.add(Dense(outputChannels: 2), named: "head")
+        let summary = try builder.network().summary()
+        #expect(summary.layers.map(\.parameterCount) == [448, 32, 0, 0, 34])
+        #expect(summary.layers.map(\.multiplications) == [27648, 0, 0, 0, 32])
+        #expect(
+            summary.description == #"""
+                layer                                         kind                output  parameters  MFLOP
+                first\u{A}layer\u{1B}[31m                     convolution         8x8x16         448   0.06
+                norm                                          batchNormalization  8x8x16          32      –
+                aaaaaaaa…zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz  relu                8x8x16           –      –
+                mean                                          globalAveragePool   1x1x16           –      –
+                head                                          dense               1x1x2           34  <0.01
+
+                total        514 parameters, <0.001 GFLOP per image
+                """#)
     }
 
     @Test(
@@ -140,7 +164,7 @@ import Testing
         #expect(overview.multiplications == .max)
         #expect(overview.layers.allSatisfy { $0.multiplications == 1 << 60 })
         #expect(overview.arenaByteCount > 1 << 48)
-        #expect(Network.Overview(network).multiplications == .max)
+        #expect(network.summary().multiplications == .max)
     }
 
     @Test("The engine describes the kernels of OpenBLAS and the vector instructions of the other loops")

@@ -113,7 +113,7 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
                 #expect(text.contains(code), "an example of \(page) differs:\n\(code)")
             }
         }
-        #expect(examples.values.reduce(0) { $0 + $1.count } == 59)
+        #expect(examples.values.reduce(0) { $0 + $1.count } == 60)
     }
 
     @Test("All Swift code in the DocC catalogs is compiled")
@@ -164,8 +164,13 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
         return examples
     }
 
-    @Test("The examples of custom layers, observers, objectives and optimizers run")
+    @Test("The examples of summaries, custom layers, observers, objectives and optimizers run")
     func networkExamples() throws {
+        let summary = try networkSummary()
+        let page = try String(
+            contentsOf: packageFolder.appending(path: "Sources/ImprintNetwork/ImprintNetwork.docc/ImprintNetwork.md"),
+            encoding: .utf8)
+        #expect(page.contains("```\n\(summary)\n```"))
         #expect(try scaledOutput() == (0..<12).map { Float($0) / 2 })
         let mean = try #require(try meanActivations()["probabilities"])
         #expect(abs(mean - 0.5) < 1e-5)

@@ -14,6 +14,14 @@ private func networkLandingPage() throws {
     // Example ends
 }
 
+func networkSummary() throws -> String {
+    // Example of Sources/ImprintNetwork/ImprintNetwork.docc/ImprintNetwork.md begins
+    let network = try Network.lenet(labels: 10)
+    print(network.summary())
+    // Example ends
+    return network.summary().description
+}
+
 func meanActivations() throws -> [String: Float] {
     let network = try Network.lenet(labels: 2)
     let plan = try ExecutionPlan(

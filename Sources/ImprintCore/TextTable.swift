@@ -1,9 +1,9 @@
 internal import Foundation
 
 /// Formatting of tables and values as text.
-enum TextTable {
+package enum TextTable {
     /// Returns rows with aligned columns: the first `leading` columns are left-aligned, the others right-aligned.
-    static func aligned(_ rows: [[String]], leading: Int) -> String {
+    package static func aligned(_ rows: [[String]], leading: Int) -> String {
         guard let first = rows.first else { return "" }
         let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -16,16 +16,20 @@ enum TextTable {
     }
 
     /// Formats a count with its noun, such as "2 photos".
-    static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+    package static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
     /// Formats a number, or returns a dash for 0.
-    static func orDash(_ number: Int, _ text: (Int) -> String) -> String { number == 0 ? "–" : text(number) }
+    package static func orDash(_ number: Int, _ text: (Int) -> String) -> String { number == 0 ? "–" : text(number) }
 
     /// Formats multiplications as GFLOP; each multiplication with its addition counts as two operations.
-    static func gigaflops(_ multiplications: Int) -> String { number(2e-9 * Double(multiplications), digits: 3) }
+    package static func gigaflops(_ multiplications: Int) -> String {
+        number(2e-9 * Double(multiplications), digits: 3)
+    }
 
     /// Formats multiplications as MFLOP.
-    static func megaflops(_ multiplications: Int) -> String { number(2e-6 * Double(multiplications), digits: 2) }
+    package static func megaflops(_ multiplications: Int) -> String {
+        number(2e-6 * Double(multiplications), digits: 2)
+    }
 
     private static func number(_ number: Double, digits: Int) -> String {
         let smallest = pow(10, -Double(digits))
@@ -34,7 +38,7 @@ enum TextTable {
     }
 
     /// Formats a size as "12 B", "3.4 kB" or "5.6 MB".
-    static func bytes(_ count: Int) -> String {
+    package static func bytes(_ count: Int) -> String {
         switch count {
         case ..<1000: "\(count) B"
         case ..<1_000_000: String(format: "%.1f kB", Double(count) / 1e3)
@@ -43,14 +47,9 @@ enum TextTable {
     }
 
     /// Truncates a text to at most `length` characters by omitting its middle.
-    static func cut(_ text: String, to length: Int) -> String {
+    package static func cut(_ text: String, to length: Int) -> String {
         guard text.count > length else { return text }
         let end = (length - 1) * 5 / 6
         return text.prefix(length - 1 - end) + "…" + text.suffix(end)
-    }
-
-    /// Returns untrusted names for display, separated by commas; of more than twelve names, the first ten and the number of the others.
-    static func list(_ names: [String]) -> String {
-        names.count > 12 ? shown(Array(names.prefix(10))) + ", … and \(names.count - 10) more" : shown(names)
     }
 }
