@@ -141,14 +141,14 @@ static void copy_pixels(cairo_surface *surface, imprint_svg_image *image) {
 }
 
 /// Copies a message of librsvg or cairo.
-static void copy_message(char message[128], const char *reason) {
-    strncpy(message, reason ? reason : "", 127);
-    message[127] = 0;
+static void copy_message(char message[256], const char *reason) {
+    strncpy(message, reason ? reason : "", 255);
+    message[255] = 0;
 }
 
 /// Renders the visible part of a drawing to a surface of the size of the image.
 static imprint_svg_status render(
-    rsvg_handle *handle, const extent *extent, cairo_surface *surface, imprint_svg_image *image, char message[128]) {
+    rsvg_handle *handle, const extent *extent, cairo_surface *surface, imprint_svg_image *image, char message[256]) {
     cairo *context = library.context_create(surface);
     // A drawing without a view box is not scaled to its viewport, so the surface is scaled.
     library.context_scale(context, image->width / extent->visible.width, image->height / extent->visible.height);
@@ -169,7 +169,7 @@ static imprint_svg_status render(
 }
 
 imprint_svg_status imprint_render_svg(
-    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]) {
+    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[256]) {
     message[0] = 0;
     *image = (imprint_svg_image){1, 1, NULL};
     if (!imprint_can_render_svg()) return IMPRINT_SVG_MISSING_LIBRARY;
@@ -211,7 +211,7 @@ imprint_svg_status imprint_render_svg(
 int imprint_can_render_svg(void) { return 0; }
 
 imprint_svg_status imprint_render_svg(
-    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]) {
+    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[256]) {
     return IMPRINT_SVG_MISSING_LIBRARY;
 }
 

@@ -13,11 +13,54 @@ import Testing
         """
 
     private func withDrawing<Result>(_ text: String, _ body: (URL) throws -> Result) throws -> Result {
+        try withDrawing(Data(text.utf8), body)
+    }
+
+    private func withDrawing<Result>(_ data: Data, _ body: (URL) throws -> Result) throws -> Result {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "leaf.svg")
-            try Data(text.utf8).write(to: file)
+            try data.write(to: file)
             return try body(file)
         }
+    }
+
+    /// A red rectangle.
+    private static let rectangle =
+        "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 40 40'><rect x='4' y='4' width='30' height='20' fill='#c02020'/></svg>"
+    /// `rectangle` as gzip data.
+    private static let compressedRectangle =
+        "H4sIAAAAAAACAx2MwQrDMAxDf8Wwg261SXsaSQ77lS5LAtk6WlO3f790SIiHEPLbnul4t88WUFS/d2YzG2wcljWzExHuC9Bekz2WI0BIaLqM6Nc0K/VuAp3/tPrUEjAKqKSa"
+        + "iwa4zq/aWsBtFtcFjv76jD8/MvKbewAAAA=="
+
+    /// Returns a red rectangle in an encoding, or compressed.
+    private func rectangle(_ encoding: String.Encoding?) throws -> Data {
+        guard let encoding else { return try #require(Data(base64Encoded: Self.compressedRectangle)) }
+        // UTF-16 without a byte order mark needs the declaration.
+        return try #require(("<?xml version='1.0' encoding='UTF-16'?>" + Self.rectangle).data(using: encoding))
+    }
+
+    /// Returns gzip data without its checksum: a text, and 258 times as many spaces as `count`.
+    private func compressed(_ text: String, spaces count: Int) -> Data {
+        var bytes: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3]
+        var (byte, bitCount): (UInt8, Int) = (0, 0)
+        /// Appends a Huffman code, beginning with its highest bit.
+        func append(_ code: Int, _ length: Int) {
+            for bit in (0..<length).reversed() {
+                byte |= UInt8(code >> bit & 1) << UInt8(bitCount)
+                bitCount += 1
+                if bitCount == 8 {
+                    bytes.append(byte)
+                    (byte, bitCount) = (0, 0)
+                }
+            }
+        }
+        // The last block, with fixed codes (RFC 1951, 3.2.6).
+        append(0b110, 3)
+        for character in "\(text) ".utf8 { append(0x30 + Int(character), 8) }
+        // The longest match at a distance of 1.
+        for _ in 0..<count { append(0b1100_0101_00000, 13) }
+        append(0, 14)
+        return Data(bytes)
     }
 
     @Test(
@@ -27,10 +70,28 @@ import Testing
             ("\u{FEFF}<?xml version=\"1.0\"?>\n<!-- A comment. -->\n<svg>", true),
             ("<svg:svg xmlns:svg=\"http://www.w3.org/2000/svg\"/>", true),
             ("<!DOCTYPE html><html><svg></svg></html>", false), ("the element <svg> of XML", false),
-            ("<svgs/>", false), ("", false),
+            ("<svgs/>", false), ("", false), ("<svg", true),
         ])
     func content(text: String, isDrawing: Bool) throws {
         try withDrawing(text) { #expect(SVG.isDrawing($0) == isDrawing) }
+    }
+
+    @Test(
+        "A drawing in UTF-16 and a compressed drawing are recognized",
+        arguments: [String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian, nil])
+    func encodings(encoding: String.Encoding?) throws {
+        try withDrawing(rectangle(encoding)) { #expect(SVG.isDrawing($0)) }
+        #expect(try FileKind(Array(rectangle(encoding))) == .notAnImage("an SVG drawing"))
+    }
+
+    @Test(
+        "A drawing in UTF-16 and a compressed drawing give the same artwork as a drawing in UTF-8",
+        .enabled(if: SVG.isAvailable, "librsvg is not installed"),
+        arguments: [String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian, nil])
+    func encodedArtwork(encoding: String.Encoding?) throws {
+        let expected = try withDrawing(Self.rectangle) { try Artwork(contentsOf: $0) }
+        let artwork = try withDrawing(rectangle(encoding)) { try Artwork(contentsOf: $0) }
+        #expect(artwork.digest == expected.digest)
     }
 
     @Test("A long comment may come first") func longComment() throws {
@@ -83,19 +144,27 @@ import Testing
         arguments: [
             (
                 "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect",
-                "the SVG drawing is damaged: found an error (librsvg: XML parse error"
+                "the SVG drawing is damaged: found an XML error in line 1, column "
+            ),
+            (
+                "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><image xlink:href='a.png'/></svg>",
+                "(Namespace prefix xlink for href on image is not defined), expected XML with the element svg"
+            ),
+            (
+                "<doc><svg xmlns='http://www.w3.org/2000/svg'/></doc>",
+                "found an SVG drawing that librsvg cannot render (XML does not have <svg> root)"
             ),
             (
                 "<svg xmlns='http://www.w3.org/2000/svg'/>",
-                "found an SVG drawing that is fully transparent or has only one colour"
+                "the SVG drawing has no visible content, because it is fully transparent or has only one colour"
             ),
             (
                 "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 nan 9'><rect/></svg>",
-                "found an SVG drawing that is fully transparent or has only one colour"
+                "the SVG drawing has no visible content, because it is fully transparent or has only one colour"
             ),
             (
                 "<svg xmlns='http://www.w3.org/2000/svg' width='1e-320' height='1e-320'/>",
-                "found an SVG drawing that is fully transparent or has only one colour"
+                "the SVG drawing has no visible content, because it is fully transparent or has only one colour"
             ),
         ])
     func damaged(text: String, reason: String) throws {
@@ -104,6 +173,7 @@ import Testing
         }
         let description = "\(try #require(error))"
         #expect(description.contains("leaf.svg") && description.contains(reason) && !description.contains("\n"))
+        #expect(!description.contains("rror domain") && !description.contains("error code"), "\(description)")
         #expect(description.contains("PNG"))
     }
 
@@ -113,6 +183,23 @@ import Testing
             #expect(throws: ArtworkError.self) { _ = try Artwork(contentsOf: file) }
         }
         #expect("\(try #require(error))".contains("bytes, expected at most 16777216"))
+    }
+
+    @Test("A compressed drawing of more than 16 MiB after decompression is refused") func largeCompressed() throws {
+        let data = compressed("<svg xmlns='http://www.w3.org/2000/svg'>", spaces: 65_100)
+        #expect(data.count < 110_000)
+        let error = try withDrawing(data) { file in
+            #expect(throws: ArtworkError.self) { _ = try Artwork(contentsOf: file) }
+        }
+        #expect(
+            "\(try #require(error))".contains("after decompression, it has more than the maximum of 16777216 bytes"))
+    }
+
+    @Test("A compressed drawing that is cut short is refused") func damagedCompressed() throws {
+        try withDrawing(compressed("<svg xmlns='http://www.w3.org/2000/svg'/>", spaces: 1)) { file in
+            let error = ArtworkError.damagedDrawing(file: file, found: "gzip data that is damaged or cut short")
+            #expect(throws: error) { _ = try Artwork(contentsOf: file) }
+        }
     }
 
     @Test("A drawing does not read other files", .enabled(if: SVG.isAvailable, "librsvg is not installed"))
@@ -128,7 +215,7 @@ import Testing
                 """
             let file = folder.appending(path: "drawing.svg")
             try Data(text.utf8).write(to: file)
-            #expect(throws: ArtworkError.empty(file: file)) { _ = try Artwork(contentsOf: file) }
+            #expect(throws: ArtworkError.emptyDrawing(file: file)) { _ = try Artwork(contentsOf: file) }
         }
     }
 

@@ -14,6 +14,8 @@ import Testing
             (Array("  <svg xmlns=\"\">".utf8), "an SVG drawing"), (Array("%PDF-1.7".utf8), "a PDF"),
             (Array("PK\u{3}\u{4}....".utf8), "a ZIP archive"), ([0, 1, 2, 3, 4, 5, 6, 7], "unknown data"),
             ([0, 0, 0, 24] + Array("ftypqt  ".utf8), "a video or another media file"), ([0xFF, 0xD8], "unknown data"),
+            ([0x1F, 0x8B, 8, 0], "a gzip archive"), (Array(" \n".utf8), "only white space"),
+            (Array("<?xml version=\"1.0\"?><a/>".utf8), "XML"),
         ] as [([UInt8], String)])
     func notAnImage(content: [UInt8], found: String) throws {
         try withTemporaryFolder { folder in

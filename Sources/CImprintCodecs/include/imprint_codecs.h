@@ -58,6 +58,6 @@ int imprint_can_render_svg(void);
 ///
 /// - message: receives the null-terminated error message of librsvg.
 imprint_svg_status imprint_render_svg(
-    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[128]);
+    const uint8_t *bytes, size_t count, uint32_t longer_side, imprint_svg_image *image, char message[256]);
 
 #endif

@@ -53,6 +53,8 @@ enum FileKind: Equatable {
         if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
         // The length of the header and its first characters; model files and personalizations are such files.
         if head.dropFirst(4).starts(with: [0, 0, 0, 0] + Array("{\"".utf8)) { return "a model file (safetensors)" }
+        if SVG.isDrawing(Array(head)) { return "an SVG drawing" }
+        if SVG.isCompressed(head) { return "a gzip archive" }
         // Text has no control characters except white space, and no bytes that are invalid in UTF-8.
         let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
         guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {
@@ -60,6 +62,8 @@ enum FileKind: Equatable {
         }
         let text = String(decoding: head, as: UTF8.self).lowercased()
         if text.contains("<html") || text.contains("<!doctype html") { return "a web page (HTML)" }
-        return SVG.isDrawing(Array(head)) ? "an SVG drawing" : "text"
+        if text.hasPrefix("<?xml") { return "XML" }
+        let isBlank = head.count < Self.prefixLength && text.allSatisfy(\.isWhitespace)
+        return isBlank ? "only white space" : "text"
     }
 }

@@ -1,11 +1,5 @@
 internal import Foundation
 
-#if canImport(ImageIO)
-    internal import zlib
-#else
-    internal import CPNG
-#endif
-
 /// The chunks of a PNG, for metadata that the decoder does not report.
 struct PNGChunks: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
@@ -83,20 +77,9 @@ struct PNGChunks: Sequence, IteratorProtocol {
     /// Decompresses the profile in an iCCP chunk: a name, a zero, the method (0), then a zlib stream.
     private static func inflated(_ chunk: ArraySlice<UInt8>) -> [UInt8]? {
         guard let nameEnd = chunk.firstIndex(of: 0), chunk.endIndex > nameEnd + 2 else { return nil }
-        let packed = Array(chunk[(nameEnd + 2)...])
-        // A few bytes can decompress to gigabytes; the largest profiles for print have about 3 MB.
-        var capacity = 1 << 14
-        while capacity <= 1 << 24 {
-            var status = Z_BUF_ERROR
-            let profile = [UInt8](unsafeUninitializedCapacity: capacity) { target, count in
-                var length = uLongf(capacity)
-                status = uncompress(target.baseAddress, &length, packed, uLong(packed.count))
-                count = status == Z_OK ? Int(length) : 0
-            }
-            guard status == Z_BUF_ERROR else { return status == Z_OK ? profile : nil }
-            capacity *= 4
-        }
-        return nil
+        // The largest profiles for print have about 3 MB.
+        let profile = InflatedData(Array(chunk[(nameEnd + 2)...]), limit: 1 << 24)
+        return profile.end == .complete ? profile.bytes : nil
     }
 }
 

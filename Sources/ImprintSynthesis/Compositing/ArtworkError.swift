@@ -16,6 +16,8 @@ public enum ArtworkError: DescribedError, Equatable, Sendable {
     case unsupportedDrawing(file: URL)
     /// The image has no visible pixel, or all of its pixels have the colour of its border.
     case empty(file: URL)
+    /// The SVG drawing has no visible pixel, or all of its pixels have the colour of its border.
+    case emptyDrawing(file: URL)
     /// The visible part of the image has fewer than `minimum` pixels on its longer side.
     case tooSmall(file: URL, width: Int, height: Int, minimum: Int)
     /// The logo is too long to be matched with photos; `name` is the name of the artwork, and `ratio` is the ratio of its sides.
@@ -36,12 +38,13 @@ extension ArtworkError {
         case .unsupportedDrawing(let file):
             "\(file.displayPath): found an SVG drawing, and this program cannot use librsvg 2.52 or newer, which reads SVG. Install "
                 + "librsvg2-2 (Debian, Ubuntu) or librsvg (Homebrew), or convert the drawing to PNG."
-        case .empty(let file) where file.pathExtension.lowercased() == "svg":
-            "\(file.displayPath): found an SVG drawing that is fully transparent or has only one colour, expected a logo. Check that its "
-                + "shapes have colours and are within its view box, or export the logo as a PNG with a transparent background."
         case .empty(let file):
             "\(file.displayPath): the image contains no logo, because it is fully transparent or has only one colour. "
                 + "Save the logo as a PNG with a transparent background."
+        case .emptyDrawing(let file):
+            "\(file.displayPath): the SVG drawing has no visible content, because it is fully transparent or has only one colour. Check that "
+                + "its shapes have colours and are within its view box, and that it contains its images, because other files are not loaded. "
+                + "Or export the logo as a PNG with a transparent background."
         case .tooSmall(let file, let width, let height, let minimum):
             "\(file.displayPath): the logo has \(width)x\(height) pixels, expected at least \(minimum) on its longer "
                 + "side. Export it at a larger size."

@@ -44,7 +44,8 @@ struct ArtworkImage {
     /// Creates an artwork image from a file.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
     init(contentsOf file: URL) throws(ArtworkError) {
-        let decoded = try Self.decode(file)
+        let isDrawing = SVG.isDrawing(file)
+        let decoded = try Self.decode(file, isDrawing: isDrawing)
         let isOpaque =
             decoded.channels < 4
             || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
@@ -67,7 +68,9 @@ struct ArtworkImage {
             keepsBackground = true
         }
         self.keepsBackground = keepsBackground
-        guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else { throw .empty(file: file) }
+        guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else {
+            throw isDrawing ? ArtworkError.emptyDrawing(file: file) : .empty(file: file)
+        }
         guard max(trimmed.width, trimmed.height) >= Self.shortestSide else {
             throw .tooSmall(file: file, width: trimmed.width, height: trimmed.height, minimum: Self.shortestSide)
         }
@@ -89,8 +92,7 @@ extension ArtworkImage {
     /// The longer side of a rendered drawing, in pixels: enough for a logo that covers a quarter of it.
     private static let renderedSide = 4 * longestSide
 
-    private static func decode(_ file: URL) throws(ArtworkError) -> RasterImage {
-        let isDrawing = SVG.isDrawing(file)
+    private static func decode(_ file: URL, isDrawing: Bool) throws(ArtworkError) -> RasterImage {
         do throws(ImageError) {
             guard isDrawing else {
                 return try ImageFile.decode(
@@ -99,9 +101,8 @@ extension ArtworkImage {
             if let drawing = try SVG.render(file, longerSide: renderedSide) { return drawing }
         } catch {
             switch error {
-            case .truncated(_, let reason) where isDrawing:
-                throw .damagedDrawing(file: file, found: "an error (\(reason))")
-            case .notAnImage(_, let found) where file.pathExtension.lowercased() == "svg":
+            case .truncated(_, let found) where isDrawing: throw .damagedDrawing(file: file, found: found)
+            case .notAnImage(_, let found) where ["svg", "svgz"].contains(file.pathExtension.lowercased()):
                 throw .damagedDrawing(file: file, found: found)
             case .notAnImage(_, let found): throw .notArtwork(file: file, found: found)
             default: throw .unreadable(error)
