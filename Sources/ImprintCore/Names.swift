@@ -3,6 +3,9 @@ package func precedes(_ first: String, _ second: String) -> Bool {
     first.utf8.lexicographicallyPrecedes(second.utf8)
 }
 
+/// Formats a count with its noun, such as "2 photos" and "1 byte".
+package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
 /// Formats a duration like a clock: "1:05" for 65 seconds, "2:00:00" for two hours.
 package func clockTime(_ seconds: Double) -> String {
     let whole = Int(min(max(seconds, 0), 1e9).rounded())

@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// Pixels in memory, for example from a camera or a drawing library: 8 bits per channel, sRGB, rows from top to bottom.
 public struct PixelBuffer: Sendable {
     /// The order of the channels in a pixel, one byte each.
@@ -46,14 +48,15 @@ public struct PixelBuffer: Sendable {
         let stride = bytesPerRow ?? row
         guard stride >= row else {
             throw .invalidPixels(
-                found: "\(stride) bytes per row",
+                found: "\(counted(stride, "byte")) per row",
                 expected: "at least \(row) for \(width) pixels of the layout \(layout.rawValue)")
         }
         let (all, overflow) = stride.multipliedReportingOverflow(by: height - 1)
         guard !overflow, all <= Int.max - row, bytes.count >= all + row else {
             throw .invalidPixels(
-                found: "\(bytes.count) bytes",
-                expected: "\(height) rows of \(stride) bytes, of which the last may end after \(row)")
+                found: counted(bytes.count, "byte"),
+                expected: "\(counted(height, "row")) of \(counted(stride, "byte")), where the last may end after \(row)"
+            )
         }
         let samples =
             bytes.withContiguousStorageIfAvailable { Self.samples($0, row: row, stride: stride, rows: height, layout) }

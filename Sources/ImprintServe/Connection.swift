@@ -175,7 +175,7 @@ extension Connection {
             server.bodies.giveBack(count)
             guard case ClientSocket.Failure.timedOut = error else { throw error }
             throw HTTPError(
-                .requestTimeout, "the body has \(count) bytes after \(Self.limits.body), expected \(length)")
+                .requestTimeout, "the body has \(counted(count, "byte")) after \(Self.limits.body), expected \(length)")
         }
         return Data(bytesNoCopy: memory, count: length, deallocator: .free)
     }

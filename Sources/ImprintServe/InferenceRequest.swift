@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 
 /// An inference request: its images, and the requested outputs.
@@ -36,7 +37,8 @@ struct InferenceRequest {
         guard (0...body.count).contains(jsonByteCount) else {
             throw HTTPError(
                 .badRequest,
-                "\(Self.jsonLengthField) is \(jsonByteCount), expected at most the \(body.count) bytes of the body")
+                "\(Self.jsonLengthField) is \(jsonByteCount), expected at most the \(counted(body.count, "byte")) of the body"
+            )
         }
         let message = try InferenceMessage.decode(body.prefix(jsonByteCount))
         guard message.inputs.count == 1, let input = message.inputs.first,

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 
 /// Reads the images of an input tensor.
@@ -170,6 +171,3 @@ struct TensorReader {
         return pictures
     }
 }
-
-/// Formats a count with its noun, such as "2 bytes".
-private func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import Synchronization
 
 /// Downloads a file into the folder of the store, and resumes an interrupted download.
@@ -84,7 +85,8 @@ struct Download: Sendable {
                     try fetch.checkSize(progress.byteCount, isTotal: false)
                     if let expected = progress.expected, progress.byteCount > expected {
                         throw StoreError.invalidResponse(
-                            url: fetch.url.redacted, reason: "it has more than the announced \(expected) bytes")
+                            url: fetch.url.redacted,
+                            reason: "it has more than the announced \(counted(expected, "byte"))")
                     }
                     try files.append(data, to: Self.fileName)
                     onProgress?(progress.byteCount, progress.expected)
@@ -96,7 +98,7 @@ struct Download: Sendable {
         let (found, expected) = progress.withLock { ($0.byteCount, $0.expected) }
         if let expected, found < expected {
             throw StoreError.interrupted(
-                url: fetch.url.redacted, byteCount: found, reason: "expected \(expected) bytes")
+                url: fetch.url.redacted, byteCount: found, reason: "expected \(counted(expected, "byte"))")
         }
         return progress.withLock(\.hasResumed)
     }

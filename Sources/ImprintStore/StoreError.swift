@@ -61,15 +61,15 @@ public enum StoreError: DescribedError, Equatable {
         case .invalidResponse(let url, let reason):
             "\(url): the response of the server is invalid: \(reason). Install again, or fix the server."
         case .tooLarge(let url, let byteCount, let limit):
-            "\(url): the file has \(byteCount.map { "\($0)" } ?? "too many") bytes, expected at most \(limit). "
+            "\(url): the file has \(byteCount.map { counted($0, "byte") } ?? "too many bytes"), expected at most \(limit). "
                 + "Check the URL, or raise DownloadLimits.byteCount."
         case .tooSlow(let url, let byteCount, let interval, let expected):
-            "\(url): the download is too slow: \(byteCount) bytes in \(interval), expected at least \(expected). "
+            "\(url): the download is too slow: \(counted(byteCount, "byte")) in \(interval), expected at least \(expected). "
                 + "Install again later to resume, or lower DownloadLimits.bytesPerInterval."
         case .timedOut(let url, let limit):
             "\(url): the download did not finish in \(limit). Install again to resume, or raise DownloadLimits.time."
         case .interrupted(let url, let byteCount, let reason):
-            "\(url): the download was interrupted after \(byteCount) bytes: \(reason). Install again to resume."
+            "\(url): the download was interrupted after \(counted(byteCount, "byte")): \(reason). Install again to resume."
         case .wrongDigest(let url, let found, let expected):
             "\(url): the file has the SHA-256 \(found), expected \(expected). It was damaged or replaced and is not installed. "
                 + "Install again, or check the digest."

@@ -48,7 +48,7 @@ public struct Verification: Sendable {
     ) throws(StoreError) {
         guard (try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey)) != nil else {
             throw .invalidVerification(
-                name: "public key", found: "\(publicKey.count) bytes",
+                name: "public key", found: counted(publicKey.count, "byte"),
                 expected: "the raw 32 bytes of an Ed25519 public key")
         }
         if case .bytes(let bytes) = signature { try Self.check(bytes) }
@@ -101,7 +101,7 @@ public struct Verification: Sendable {
     static func check(_ signature: Data) throws(StoreError) {
         guard signature.count == signatureLength else {
             throw .invalidVerification(
-                name: "signature", found: "\(signature.count) bytes",
+                name: "signature", found: counted(signature.count, "byte"),
                 expected: "the \(signatureLength) bytes of an Ed25519 signature")
         }
     }

@@ -74,11 +74,11 @@ func hint(for error: any Error) -> String? {
         case .checkpoint: "imprint train --resume finishes the run and writes a model."
         case .personalization: "Pass the model that it was made for, and this file with --personalization."
         case .notAPersonalization: "imprint personalize writes a personalization."
-        case .foreign: "imprint train writes a model file."
+        case .foreign: "imprint import converts a PyTorch checkpoint to a model file."
         default: nil
         }
     case let error as SafetensorsError:
-        if case .headerTooLong = error.problem {
+        if case .headerTooLong = error.problem, !error.isText {
             (try? ImageFile.information(of: URL(filePath: error.path))) != nil
                 ? "If the command takes photos, name the model before them."
                 : "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."

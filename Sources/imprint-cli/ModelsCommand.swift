@@ -166,7 +166,9 @@ struct InstallModelCommand: AsyncParsableCommand {
             progress.clear()
             let partial = installer.resumableByteCount(of: url.map { installer.name(of: $0, name, sha256) } ?? source)
             Terminal.note(
-                partial.map { "Nothing was installed. The next installation resumes the download after \($0) bytes." }
+                partial.map {
+                    "Nothing was installed. The next installation resumes the download after \(counted($0, "byte"))."
+                }
                     ?? "Nothing was installed.")
             if error is CancellationError { throw Interrupt.exitCode }
             throw error

@@ -31,7 +31,7 @@ enum PlanTable {
         total += "packed weights \(TextTable.bytes(plan.transformedWeightsByteCount))"
         if plan.mode == .training { total += ", gradients \(TextTable.bytes(plan.gradientByteCount))" }
         return """
-            plan         \(plan.mode.rawValue), batch size \(plan.batchSize), \(count(plan.threads, "thread"))
+            plan         \(plan.mode.rawValue), batch size \(plan.batchSize), \(counted(plan.threads, "thread"))
             kernels      \(Engine.current)
 
             \(TextTable.aligned(rows, leading: 6))
@@ -39,6 +39,4 @@ enum PlanTable {
             \(total)
             """
     }
-
-    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }

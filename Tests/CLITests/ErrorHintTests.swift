@@ -1,5 +1,8 @@
+import Foundation
 import Imprint
 import ImprintInterop
+import ImprintModel
+import TestSupport
 import Testing
 
 @testable import imprint_cli
@@ -59,5 +62,27 @@ import Testing
         ] as [(ImportError.Problem, String?)])
     func imports(problem: ImportError.Problem, expected: String?) {
         #expect(hint(for: ImportError(path: "model", problem: problem)) == expected)
+    }
+
+    @Test(
+        "A wrong file where a model is expected has a hint that fits its kind",
+        arguments: [
+            ("{\"event\": \"finished\"}", nil), ("<!DOCTYPE html><html>", nil), ("photo,label\n", nil),
+            (
+                "PK\u{3}\u{4} an archive",
+                "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
+            ),
+            (
+                " \0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}",
+                "imprint import converts a PyTorch checkpoint to a model file."
+            ),
+        ] as [(String, String?)])
+    func wrongModels(content: String, expected: String?) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "m.imprint")
+            try Data(content.utf8).write(to: file)
+            let error = try #require(throws: (any Error).self) { try ModelFile(contentsOf: file) }
+            #expect(hint(for: error) == expected, "\(error)")
+        }
     }
 }

@@ -151,7 +151,10 @@ import Testing
             try Data(newer).write(to: folder.appending(path: "newer.imprint"))
             for (file, message) in [
                 ("short.imprint", "was cut off"),
-                ("foreign.imprint", "is neither an Imprint model nor another safetensors file"),
+                (
+                    "foreign.imprint",
+                    "foreign.imprint: the file is neither an Imprint model nor another safetensors file"
+                ),
                 ("newer.imprint", "was written by a newer Imprint (format 6)"),
             ] {
                 let failed = try imprint("classify", file, "photos/dark/0.png", folder: folder)

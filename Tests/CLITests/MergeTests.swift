@@ -71,13 +71,19 @@ import Testing
     @Test(
         "Invalid files and options are errors, and no file is written",
         arguments: [
-            ("base.imprint one.delta foreign.delta --output m", 1, "foreign.delta: was made for another model"),
+            (
+                "base.imprint one.delta foreign.delta --output m", 1,
+                "foreign.delta: the file was made for another model"
+            ),
             ("one.delta two.delta --output m", 1, "is a personalization, not a model"),
             ("base.imprint one.delta --output nowhere/m", 1, "nowhere"),
             ("base.imprint one.delta --output ./one.delta", 64, "--output: ./one.delta: the file is a file to merge"),
             ("base.imprint one.delta --output base.imprint", 64, "--output: base.imprint: the file is the model"),
             ("base.imprint one.delta ./one.delta --output m", 64, "./one.delta is given twice"),
-            ("base.imprint one.delta two.delta copy.delta --output m", 1, "copy.delta: holds the same changes as"),
+            (
+                "base.imprint one.delta two.delta copy.delta --output m", 1,
+                "copy.delta: the file holds the same changes as"
+            ),
             ("base.imprint one.delta --output m --noise 1", 64, "Add --clip"),
             ("base.imprint one.delta --output m --seed 1", 64, "Add --noise"),
             ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0.0, expected more than 0"),

@@ -58,7 +58,8 @@ import Testing
             let again = try imprint("quantize", small.path, "--photos", photos, "--output", small.path + "2")
             #expect(
                 again.status == 64
-                    && again.errors.hasPrefix("Error: \(small.path): model is a quantized model, expected"),
+                    && again.errors.hasPrefix(
+                        "Error: \(small.path): the precision of the model is int8, expected float32"),
                 "\(again.errors)")
             for (limit, message) in [
                 ("0", "Error: --error-limit is 0.0, expected more than 0 and at most 1."),

@@ -48,7 +48,7 @@ import Testing
             try Data(contentsOf: model).dropLast().write(to: model)
             let damaged = try build(resources: ".copy(\"Logo.imprint\")")
             #expect(damaged.status != 0)
-            #expect(damaged.text.contains("Logo.imprint: was cut off: it has"), "\(damaged)")
+            #expect(damaged.text.contains("Logo.imprint: the file was cut off: it has"), "\(damaged)")
 
             let other = folder.appending(path: "Sources/App/logo.imprint")
             for file in [model, other] {

@@ -204,11 +204,23 @@ import Testing
     @Test(
         "The message about a foreign file states its kind",
         arguments: [
-            ([0xFF, 0xD8, 0xFF, 0xE0, 0, 0x10, 0x4A, 0x46], "it seems to be a JPEG image. Expected a model file."),
-            ([0x89, 0x50, 0x4E, 0x47, 0xD, 0xA, 0x1A, 0xA], "it seems to be a PNG image. Expected a model file."),
-            ([0x50, 0x4B, 3, 4, 20, 0, 0, 8], "it seems to be a ZIP archive. Expected a model file."),
-            ([], "is empty. Expected a model file."),
-            (Array("# Photos".utf8), "it seems to be a text file. Expected a model file."),
+            (
+                [0xFF, 0xD8, 0xFF, 0xE0, 0, 0x10, 0x4A, 0x46],
+                "it seems to be a JPEG image. Expected a model or a personalization."
+            ),
+            (
+                [0x89, 0x50, 0x4E, 0x47, 0xD, 0xA, 0x1A, 0xA],
+                "it seems to be a PNG image. Expected a model or a personalization."
+            ),
+            ([0x50, 0x4B, 3, 4, 20, 0, 0, 8], "it seems to be a ZIP archive. Expected a model or a personalization."),
+            ([], ": the file is empty. Expected a model or a personalization."),
+            ([0], ": the file is neither an Imprint model nor another safetensors file: it has 1 byte, expected"),
+            ([1, 0, 0, 0, 0, 0, 0, 0], "a header of 1 byte does not fit into 8 bytes"),
+            (Array("{\"a\": 12345}".utf8), "it seems to be a JSON file."),
+            (Array("\n[1, 2, 3, 4]".utf8), "it seems to be a JSON file."),
+            (Array("<!DOCTYPE html>".utf8), "it seems to be a web page (HTML)."),
+            (Array("<?xml version".utf8), "it seems to be an XML file."),
+            (Array("# Photos".utf8), "it seems to be a text file. Expected a model or a personalization."),
             ([UInt8](repeating: 254, count: 8), "its first 8 bytes are not the length of a header"),
         ] as [([UInt8], String)])
     func foreign(bytes: [UInt8], message: String) throws {

@@ -216,7 +216,7 @@ import Testing
                 try Self.changed(model) {
                     $0[$1] = ["scales": Self.base64([1, 2]), "zeroPoints": Data([1]).base64EncodedString()]
                 },
-                "8 bytes of scales for 1 zero points"
+                "8 bytes of scales for 1 zero point"
             ),
             (
                 try Self.changed(model) {

@@ -11,6 +11,10 @@ import Testing
     func clock(seconds: Double, text: String) { #expect(clockTime(seconds) == text) }
 
     @Test(
+        "A count has its noun in the singular only for 1", arguments: [(0, "0 bytes"), (1, "1 byte"), (2, "2 bytes")])
+    func counts(count: Int, text: String) { #expect(counted(count, "byte") == text) }
+
+    @Test(
         "A name that is not UTF-8 is shown with all bytes but printable ASCII, and with backslashes, as hexadecimal",
         arguments: [
             ([0x63, 0xE9, 0x2E, 0x67], "c\\xE9.g"), ([0x5C, 0x78], "\\x5Cx"),

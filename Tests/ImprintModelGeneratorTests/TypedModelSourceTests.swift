@@ -121,7 +121,7 @@ import Testing
             let damaged = try run(program, [model.path, output.path])
             #expect(
                 damaged.status == 1
-                    && damaged.errors.hasPrefix("error: \(model.path): is not a model file: it has 5 bytes"))
+                    && damaged.errors.hasPrefix("error: \(model.path): the file is not a model file: it has 5 bytes"))
             try makeModel(labels: ["Logo", "Other"]).write(to: model)
             let unwritable = try run(program, [model.path, folder.appending(path: "none/Logo.swift").path])
             #expect(unwritable.status == 1 && unwritable.errors.contains("cannot be written"))

@@ -102,7 +102,8 @@ import Testing
             let model = try Self.model()
             let quantized = try model.quantized(for: photos, options: QuantizationOptions(errorLimit: 1)).model
             let quantizedModel = ImprintError.invalidSetting(
-                name: "model", found: "a quantized model", expected: "the model in float32 from which it was made")
+                name: "the precision of the model", found: "int8",
+                expected: "float32, as in the model from which it was quantized")
             #expect(throws: quantizedModel) { try quantized.quantized(for: photos) }
             let smallLimit = ImprintError.invalidSetting(
                 name: "errorLimit", found: "1e-09",

@@ -23,7 +23,7 @@ public enum TypedModelError: DescribedError, Equatable {
                 .compactMap { $0 }.joined(separator: "; ")
                 + "). Use a model with the labels of the type, or rebuild the program with this model in its resources"
         case .missingResource(let name, let bundle):
-            "\(bundle): does not contain the resource \(name). "
+            "\(bundle): the bundle does not contain the resource \(name). "
                 + "Add resources: [.copy(\"\(name)\")] to the target in Package.swift"
         }
     }

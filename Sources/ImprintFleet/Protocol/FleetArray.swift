@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 
 /// An array of 32-bit floating-point values: the data of a `.npy` file, in chunks (flwr/app/message/array.py).
 struct FleetArray: Equatable, Sendable {
@@ -139,7 +140,9 @@ struct FleetArray: Equatable, Sendable {
         }
         let data = bytes[(start + length)...]
         guard data.count / size == count, data.count.isMultiple(of: size) else {
-            throw unreadable("it has \(data.count) bytes of values, expected \(count) values of \(size) bytes")
+            throw unreadable(
+                "it has \(counted(data.count, "byte")) of values, expected \(counted(count, "value")) of \(counted(size, "byte"))"
+            )
         }
         self.shape = shape
         values = data.withUnsafeBytes { data in

@@ -30,7 +30,8 @@ struct FleetObject: Equatable, Sendable {
         else { throw .malformed(reason: "the object \(id) has no header") }
         let parts = header.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, let length = Int(parts[2]), length == bytes.count - end - 1 else {
-            throw .malformed(reason: "the header of the object \(id) does not match its \(bytes.count - end - 1) bytes")
+            throw .malformed(
+                reason: "the header of the object \(id) does not match its \(counted(bytes.count - end - 1, "byte"))")
         }
         let children = parts[1].isEmpty ? [] : parts[1].split(separator: ",").map(String.init)
         guard children.allSatisfy(Self.isID) else {

@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// Weights in a Core ML file (WeightParams in NeuralNetwork.proto): 32 or 16 bits, or quantized with 1 to 8 bits.
 struct CoreMLWeights {
     private let message: WireMessage
@@ -40,13 +42,13 @@ struct CoreMLWeights {
             guard let quantization else { throw problem("codes without quantization parameters") }
             values = try quantization.values(codes, in: message.file, count: count, problem)
         }
-        guard values.count == count else { throw problem("\(values.count) values, expected \(count)") }
+        guard values.count == count else { throw problem("\(counted(values.count, "value")), expected \(count)") }
         return values
     }
 
     private func checked(_ range: Range<Int>, size: Int, _ count: Int) throws -> Range<Int> {
         guard count.multipliedReportingOverflow(by: size) == (range.count, false) else {
-            throw problem("\(range.count) bytes, expected \(size) for each of \(count) values")
+            throw problem("\(counted(range.count, "byte")), expected \(size) for each of \(counted(count, "value"))")
         }
         return range
     }
@@ -90,10 +92,12 @@ extension CoreMLWeights {
         func values(
             _ codes: Range<Int>, in file: MappedFile, count: Int, _ problem: (String) -> ImportError.Problem
         ) throws -> [Float] {
-            guard (1...8).contains(bits) else { throw problem("codes of \(bits) bits, expected 1 to 8") }
+            guard (1...8).contains(bits) else { throw problem("codes of \(counted(bits, "bit")), expected 1 to 8") }
             // The first condition prevents an overflow in the second.
             guard count <= codes.count * 8 / bits, codes.count == (count * bits + 7) / 8 else {
-                throw problem("\(codes.count) bytes of codes of \(bits) bits, expected \(count) codes")
+                throw problem(
+                    "\(counted(codes.count, "byte")) of codes of \(counted(bits, "bit")), expected \(counted(count, "code"))"
+                )
             }
             let dequantize = try dequantizer(count, problem)
             try ImportError.Problem.checkMemory(forElements: count)

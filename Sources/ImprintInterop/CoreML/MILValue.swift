@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintModel
 
 /// A constant of an ML program: a tensor or strings.
@@ -129,7 +130,7 @@ extension MILValue {
         in file: MappedFile, _ range: Range<Int>, _ type: MILType, _ shape: [Int], _ name: String
     ) throws -> Constant {
         guard let count = checkedProduct(shape), type.size > 0, range.count == count * type.size else {
-            throw problem(name, "\(range.count) bytes for the shape \(shape)")
+            throw problem(name, "\(counted(range.count, "byte")) for the shape \(shape)")
         }
         try ImportError.Problem.checkMemory(forElements: count)
         func load<Number: FixedWidthInteger>(_ type: Number.Type, _ index: Int) -> Number {

@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// Compressed weights (constexpr operations, coremltools' MIL documentation).
 extension MILImporter {
     /// Returns the decompressed weights of a constexpr operation.
@@ -24,7 +26,9 @@ extension MILImporter {
         let length = codes.shape[axis]
         guard [1, length].contains(scale.count), [1, length].contains(zero.count) else {
             throw malformed(
-                operation, "has \(scale.count) scales and \(zero.count) zero points for an axis of length \(length)")
+                operation,
+                "has \(counted(scale.count, "scale")) and \(counted(zero.count, "zero point")) for an axis of length \(length)"
+            )
         }
         let inner = codes.shape[(axis + 1)...].reduce(1, *)
         let values = codes.floats

@@ -94,7 +94,7 @@ extension ImportError.Problem {
     fileprivate var text: String {
         switch self {
         case .unknownFormat:
-            "not a model file that Imprint can import, or truncated. Expected ONNX (.onnx), Core ML (.mlmodel, .mlpackage), "
+            "the file is not a model file that Imprint can import, or it is truncated. Expected ONNX (.onnx), Core ML (.mlmodel, .mlpackage), "
                 + "Caffe (.caffemodel and its prototxt), a PyTorch checkpoint (.pth, .pt, .safetensors), or BlazeFace in TensorFlow "
                 + "Lite (.tflite)"
         case .malformed(let reason):
@@ -116,7 +116,7 @@ extension ImportError.Problem {
             "the input size is \(size) pixels. Expected sides that are multiples of \(multiple) for \(kind.rawValue). Choose "
                 + "\(size.rounded(upTo: multiple))"
         case .outOfMemory(let byteCount):
-            "not enough memory to import the model: it needs \(SystemMemory.text(byteCount)). Close other programs, or raise "
+            "there is not enough memory to import the model: it needs \(SystemMemory.text(byteCount)). Close other programs, or raise "
                 + "the memory limit"
         case .missing(let item, let advice, _): "the file has no \(item). \(advice)"
         }

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintModel
 internal import ImprintNetwork
 
@@ -250,7 +251,8 @@ extension ONNXImporter {
         guard let points = zeroPoint.integers, points.count == values.count else {
             throw ImportError.Problem.malformed(
                 reason:
-                    "\(title) has \(zeroPoint.count) zero points for \(values.count) scales, expected equal numbers of integers"
+                    "\(title) has \(counted(zeroPoint.count, "zero point")) for \(counted(values.count, "scale")), expected equal numbers of "
+                    + "integers"
             )
         }
         let limits = type == 2 ? 0...255 : type == 3 ? -128...127 : Int(Int32.min)...Int(UInt32.max)

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 
 extension ONNXModel {
     /// A tensor in an ONNX file or in an external data file, which is decoded on demand.
@@ -100,7 +101,7 @@ extension ONNXModel {
             let sizes = [1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2]
             guard let size = sizes[type] else { throw problem("the element type \(type)") }
             guard range.count == count * size else {
-                throw problem("\(range.count) bytes for the shape \(shape), expected \(count * size)")
+                throw problem("\(counted(range.count, "byte")) for the shape \(shape), expected \(count * size)")
             }
             func integers<Number: FixedWidthInteger>(_ type: Number.Type) -> Constant {
                 let offsets = stride(from: range.lowerBound, to: range.upperBound, by: size)

@@ -235,7 +235,7 @@ extension PyTorchCheckpoint {
         } catch {
             throw SafetensorsError(path: file.path, problem: error)
         }
-        if header.metadata["imprint.format"] != nil {
+        if header.metadata.keys.contains(where: { $0.hasPrefix("imprint.") }) {
             throw ImportError.Problem.unsuitableModel(
                 found: "already an Imprint file", advice: "Use it without importing it")
         }
@@ -307,8 +307,9 @@ extension PyTorchCheckpoint {
             let (needed, overflow) = storage.count.multipliedReportingOverflow(by: storage.elementType.byteCount)
             guard !overflow, needed <= bytes.byteCount else {
                 throw .malformed(
-                    reason: "the storage \(storageKey.debugDescription) has \(bytes.byteCount) bytes, too few for "
-                        + "\(storage.count) elements")
+                    reason:
+                        "the storage \(storageKey.debugDescription) has \(counted(bytes.byteCount, "byte")), too few for "
+                        + counted(storage.count, "element"))
             }
             let tensor = try Self.tensor(name, record, storage, heap)
             entries.append(Entry(name: name, tensor: tensor, start: bytes.checkedStart))

@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// A table of a FlatBuffer, whose offsets are checked against the size of the file.
 ///
 /// Fields have the index of their declaration in the schema; a field that the file omits has its default value. Offsets only point
@@ -34,7 +36,7 @@ struct FlatTable {
         _ type: Number.Type, in file: MappedFile, at offset: Int
     ) throws(ImportError.Problem) -> Number {
         guard offset >= 0, offset <= file.count - MemoryLayout<Number>.size else {
-            throw .malformed(reason: "it refers to byte \(offset), but has \(file.count) bytes")
+            throw .malformed(reason: "it refers to byte \(offset), but has \(counted(file.count, "byte"))")
         }
         return file.load(type, at: offset)
     }

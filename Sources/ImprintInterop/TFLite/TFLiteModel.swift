@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// The first graph of a TensorFlow Lite file.
@@ -118,7 +119,7 @@ struct TFLiteModel {
         else {
             throw .malformed(
                 reason: "the constant \(tensor.name.debugDescription) of the shape \(tensor.shape) has "
-                    + "\(tensor.data?.count ?? 0) bytes")
+                    + counted(tensor.data?.count ?? 0, "byte"))
         }
         return data
     }

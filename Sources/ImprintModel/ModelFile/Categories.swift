@@ -87,7 +87,8 @@ public struct Categories: Hashable, Sendable {
                 "the category \(category.debugDescription) appears twice. Put its labels into one list")
         } catch {
             throw CategoriesError(
-                "is invalid: expected a JSON object with a list of labels for each category, such as \(example)")
+                "the file is invalid: expected a JSON object with a list of labels for each category, such as \(example)"
+            )
         }
         return labels
     }

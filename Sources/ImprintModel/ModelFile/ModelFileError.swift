@@ -63,50 +63,51 @@ public struct ModelFileError: DescribedError, Equatable {
         let text =
             switch problem {
             case .checkpoint:
-                "is the checkpoint of a run, not a model. Resume the run to get a model"
+                "the file is the checkpoint of a run, not a model. Resume the run to get a model"
             case .personalization:
-                "is a personalization, not a model. Load the model that it was made for"
+                "the file is a personalization, not a model. Load the model that it was made for"
             case .notAPersonalization(let found):
-                "is \(found), not a personalization"
+                "the file is \(found), not a personalization. Choose a file that contains a personalization"
             case .notACheckpoint(let found):
-                "is \(found), not a checkpoint, so it is not replaced. Choose another folder for checkpoints"
+                "the file is \(found), not a checkpoint, so it is not replaced. Choose another folder for checkpoints"
             case .otherBase(let found, let expected):
-                "was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…. "
+                "the file was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…. "
                     + "Use it with its base model, or personalize this model"
             case .copy(let original):
-                "holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
+                "the file holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
                     + "Leave one of the two files out"
             case .foreign:
-                "is a safetensors file, but not an Imprint model: its metadata has no imprint.format"
+                "the file is a safetensors file, but not an Imprint model: its metadata has no imprint.format. "
+                    + "Expected a model file of Imprint. Import the file, or choose another one"
             case .newerFormat(let found, let newest):
-                "was written by a newer Imprint (format \(found)); this one reads up to \(newest). Update Imprint"
+                "the file was written by a newer Imprint (format \(found)); this one reads up to \(newest). Update Imprint"
             case .unknownFormat(let found, let newest):
-                "has the format \(found.debugDescription), which does not exist. Expected 1 to \(newest). "
+                "the file has the format \(found.debugDescription), which does not exist. Expected 1 to \(newest). "
                     + "Get the file again from its source"
             case .earlierCheckpoint:
-                "is the checkpoint of an earlier version of Imprint with another format. Resume it with that version, or "
+                "the file is the checkpoint of an earlier version of Imprint with another format. Resume it with that version, or "
                     + "start a new run"
             case .missingMetadata(let key):
-                "has no \(key) in its metadata. Get the file again from its source"
+                "the file has no \(key) in its metadata. Get the file again from its source"
             case .invalidMetadata(let key, let reason):
-                "has an invalid \(key): \(reason). Get the file again from its source"
+                "the metadata has an invalid \(key): \(reason). Get the file again from its source"
             case .notAClassifier(let error):
-                "is not a classifier: \(error)"
+                "the model is not a classifier: \(error)"
             case .labelCount(let found, let outputs):
-                "has \(found) labels for a network with \(outputs) outputs. Each output needs a label"
+                "the model has \(counted(found, "label")) for a network with \(counted(outputs, "output")). Each output needs a label"
             case .duplicateLabel(let label):
-                "has the label \(label.debugDescription) twice. Labels must be unique"
+                "the model has the label \(label.debugDescription) twice. Labels must be unique"
             case .inputShape(let found, let expected):
-                "preprocesses images to \(found), but its network takes \(expected)"
+                "the model preprocesses images to \(found), but its network takes \(expected)"
             case .incomplete(let report):
-                "does not have the tensors of its network. Get the file again from its source.\n\(report)"
+                "the file does not have the tensors of its network. Get the file again from its source.\n\(report)"
             case .invalidScales(let tensor, let reason):
-                "has an invalid int8 tensor \(tensor): \(reason). Get the file again from its source"
+                "the file has an invalid int8 tensor \(tensor): \(reason). Get the file again from its source"
             case .damaged(let found, let expected):
-                "is damaged: the digest of its tensors is \(found), expected \(expected). "
+                "the file is damaged: the digest of its tensors is \(found), expected \(expected). "
                     + "Get the file again from its source"
             case .notFinite(let tensor):
-                "cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
+                "the file cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
                     + "Train again with a lower learning rate"
             }
         return "\(path): \(text)".sentence

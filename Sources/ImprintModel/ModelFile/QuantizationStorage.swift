@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintNetwork
 
 // A quantized model stores the weights of its int8 layers as integers with two tensors of scales, and the quantization of activations in the
@@ -103,7 +104,8 @@ struct StoredActivations: Codable {
             guard bytes.count == 4 * channels.zeroPoints.count else {
                 throw .invalidMetadata(
                     key: Quantization.key,
-                    reason: "\(name) has \(bytes.count) bytes of scales for \(channels.zeroPoints.count) zero points")
+                    reason: "\(name) has \(counted(bytes.count, "byte")) of scales for "
+                        + counted(channels.zeroPoints.count, "zero point"))
             }
             let scales = stride(from: 0, to: bytes.count, by: 4).map { start in
                 Float(bitPattern: (0..<4).reduce(UInt32(0)) { $0 | UInt32(bytes[start + $1]) << (8 * UInt32($1)) })

@@ -179,45 +179,59 @@ public struct SafetensorsError: DescribedError, Equatable {
         let text =
             switch problem {
             case .noHeaderLength(fileLength: 0):
-                "is empty. Expected a model file"
+                "the file is empty. Expected a model or a personalization"
             case .noHeaderLength(let length):
-                "is neither an Imprint model nor another safetensors file: it has \(length) bytes, expected at least the 8 bytes of the header length"
+                "the file is neither an Imprint model nor another safetensors file: it has \(counted(length, "byte")), expected at least the "
+                    + "8 bytes of the header length"
             case .headerTooLong(let length):
-                "is neither an Imprint model nor another safetensors file: "
+                "the file is neither an Imprint model nor another safetensors file: "
                     + (Self.fileKind(firstBytes: length).map { "it seems to be \($0)" }
                         ?? "its first 8 bytes are not the length of a header of at most \(limit) bytes")
-                    + ". Expected a model file"
+                    + ". Expected a model or a personalization"
             case .headerBeyondEnd(let headerLength, let fileLength):
-                "is not a safetensors file or was cut off: a header of \(headerLength) bytes does not fit into \(fileLength) bytes"
+                "the file is not a safetensors file or was cut off: a header of \(counted(headerLength, "byte")) does not fit into "
+                    + counted(fileLength, "byte")
             case .malformedHeader(let offset, let expected):
-                "is not a safetensors file or is damaged: expected \(expected) at byte \(offset) of the header"
+                "the file is not a safetensors file or is damaged: expected \(expected) at byte \(offset) of the header"
             case .duplicateKey(let key):
-                "is damaged: its header contains the key \(key.debugDescription) twice"
+                "the file is damaged: its header contains the key \(key.debugDescription) twice"
             case .missingField(let tensor, let field):
-                "is damaged: the tensor \(tensor) has no \(field)"
+                "the file is damaged: the tensor \(tensor) has no \(field)"
             case .unknownElementType(let tensor, let found):
                 "the tensor \(tensor) has elements of type \(found.debugDescription), which Imprint does not support"
             case .shapeOverflows(let tensor, let shape):
-                "is damaged: the tensor \(tensor) of shape \(shape) is larger than any file"
+                "the file is damaged: the tensor \(tensor) of shape \(shape) is larger than any file"
             case .wrongByteCount(let tensor, let found, let expected):
-                "is damaged: the tensor \(tensor) has \(found) bytes, expected \(expected) from its shape"
+                "the file is damaged: the tensor \(tensor) has \(counted(found, "byte")), expected \(expected) from its shape"
             case .misplaced(let tensor, let begin, let expected):
-                "is damaged: the bytes of the tensor \(tensor) begin at \(begin), expected \(expected)"
+                "the file is damaged: the bytes of the tensor \(tensor) begin at \(begin), expected \(expected)"
             case .wrongDataLength(let found, let expected):
-                "\(found < expected ? "was cut off" : "is damaged"): it has \(found) bytes of tensors, expected \(expected) from its header"
+                "the file \(found < expected ? "was cut off" : "is damaged"): it has \(counted(found, "byte")) of tensors, expected \(expected) "
+                    + "from its header"
             case .notFloatingPoint(let tensor, let found):
                 "the tensor \(tensor) has elements of type \(found.rawValue), expected F32 or F16"
             case .exceedsFloat16(let tensor, let value):
-                "cannot be written as float16: the tensor \(tensor) contains \(value), expected at most ±65504"
+                "the file cannot be written as float16: the tensor \(tensor) contains \(value), expected at most ±65504"
             case .outOfMemory(let byteCount):
-                "there is not enough memory to read it: it needs \(SystemMemory.text(byteCount))"
+                "there is not enough memory to read the file: it needs \(SystemMemory.text(byteCount))"
             }
         return "\(path): \(text). \(remedy)."
     }
 
-    /// Returns the kind of a foreign file from its first 8 bytes, which were read as a little-endian header length; nil if it is unknown.
+    /// Whether a foreign file starts like text, such as JSON or a web page.
+    package var isText: Bool {
+        guard case .headerTooLong(let word) = problem else { return false }
+        return Self.textKind(Self.bytes(of: word)) != nil
+    }
+
+    /// Returns the first 8 bytes of a file, which were read as a little-endian header length.
+    private static func bytes(of word: UInt64) -> [UInt8] {
+        (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * UInt64($0))) }
+    }
+
+    /// Returns the kind of a foreign file from its first 8 bytes; nil if it is unknown.
     private static func fileKind(firstBytes word: UInt64) -> String? {
-        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * UInt64($0))) }
+        let bytes = bytes(of: word)
         let kinds: [(offset: Int, signature: [UInt8], kind: String)] = [
             (0, [0xFF, 0xD8, 0xFF], "a JPEG image"), (0, [0x89, 0x50, 0x4E, 0x47], "a PNG image"),
             (0, Array("GIF8".utf8), "a GIF image"), (4, Array("ftyp".utf8), "a HEIC image or a video"),
@@ -225,11 +239,16 @@ public struct SafetensorsError: DescribedError, Equatable {
             (0, [0x50, 0x4B, 3, 4], "a ZIP archive"), (0, [0x1F, 0x8B], "a gzip archive"),
             (0, [0x7F, 0x45, 0x4C, 0x46], "a program"),
         ]
-        if let match = kinds.first(where: { bytes.dropFirst($0.offset).starts(with: $0.signature) }) {
-            return match.kind
-        }
-        let isText = bytes.allSatisfy { (0x20...0x7E).contains($0) || (0x09...0x0D).contains($0) }
-        return isText ? "a text file" : nil
+        return kinds.first { bytes.dropFirst($0.offset).starts(with: $0.signature) }?.kind ?? textKind(bytes)
+    }
+
+    /// Returns the kind of a text from its first 8 bytes; nil if it is not text.
+    private static func textKind(_ bytes: [UInt8]) -> String? {
+        guard bytes.allSatisfy({ (0x20...0x7E).contains($0) || (0x09...0x0D).contains($0) }) else { return nil }
+        let text = String(decoding: bytes, as: UTF8.self).lowercased().drop(while: \.isWhitespace)
+        if text.hasPrefix("<!doctyp") || text.hasPrefix("<html") { return "a web page (HTML)" }
+        if text.hasPrefix("<?xml") { return "an XML file" }
+        return text.hasPrefix("{") || text.hasPrefix("[") ? "a JSON file" : "a text file"
     }
 
     private var remedy: String {

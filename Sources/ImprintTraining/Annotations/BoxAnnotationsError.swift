@@ -51,7 +51,7 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
             "\(file.displayPath): found \(found). Expected COCO or Create ML JSON, a Pascal VOC file or folder of XML, "
                 + "or a YOLO folder with data.yaml."
         case .invalidSyntax(let file, let format, let reason):
-            "\(file.displayPath): not valid \(format): \(reason). Export the annotations again."
+            "\(file.displayPath): the file is not valid \(format): \(reason). Export the annotations again."
         case .invalidEntry(let file, let entry, let found, let expected):
             "\(file.displayPath): \(entry): \(found). Expected \(expected). Correct the entry."
         case .duplicateID(let file, let entry, let id):

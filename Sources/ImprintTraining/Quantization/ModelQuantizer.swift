@@ -132,7 +132,8 @@ extension ModelFile {
     private func checkQuantizable(_ options: QuantizationOptions) throws(ImprintError) {
         guard parameters.quantization == nil else {
             throw .invalidSetting(
-                name: "model", found: "a quantized model", expected: "the model in float32 from which it was made")
+                name: "the precision of the model", found: "int8",
+                expected: "float32, as in the model from which it was quantized")
         }
         guard options.photos >= Self.minimumPhotos else {
             throw .invalidSetting(

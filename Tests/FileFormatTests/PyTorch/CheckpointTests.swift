@@ -182,6 +182,11 @@ import Testing
                 } catch { return "\(error)" }
             }
             #expect(try text(SeedModels.modelFile()).contains("already an Imprint file"))
+            let personalization = Array(
+                #"{"__metadata__":{"imprint.personalization":"1"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#
+                    .utf8)
+            let length = withUnsafeBytes(of: UInt64(personalization.count).littleEndian) { Array($0) }
+            #expect(try text(length + personalization + [0, 0, 0, 0]).contains("already an Imprint file"))
             #expect(
                 try text(CheckpointSample.archive([.init(name: "a.txt", content: [1])])).contains("not a model file"))
             let bytes = try CheckpointSample.bytes("zip.pth")

@@ -224,7 +224,7 @@ import Testing
         pair("large axis", "along the axis", [.floats("s", [3], [1, 1, 1])], inputs: ["s"], axis: .min),
         pair("matrix", "scales of the shape [1, 3]", [.floats("s", [1, 3], [1, 1, 1])], inputs: ["s"], axis: 1),
         pair(
-            "number of zero points", "2 zero points for 1 scales",
+            "number of zero points", "2 zero points for 1 scale",
             [.floats("s", [], [1]), .bytes("z", type: 2, [2], [0, 0])], inputs: ["s", "z"]),
         pair("scale of an activation", "depends on the image", [], inputs: ["y"]),
         pair(
