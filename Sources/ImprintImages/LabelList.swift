@@ -120,6 +120,12 @@ struct LabelListParser {
         LabelListError(file: file, line: line, problem: problem)
     }
 
+    /// Returns a required column that is not among the names of columns; nil if there are all.
+    private static func missingColumn(in names: some Collection<String>) -> String? {
+        guard names.contains("photo") else { return "photo" }
+        return names.contains { $0 == "label" || $0 == "labels" } ? nil : "label or labels"
+    }
+
     private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
     private func text(_ bytes: some Sequence<UInt8>) -> String { String(decoding: Array(bytes), as: UTF8.self) }
@@ -139,7 +145,7 @@ extension LabelListParser {
             throw fail(.noHeader(found: header.fields.joined(separator: ",")), line: header.line)
         }
         if let unknown = zip(names, header.fields).first(where: { !known.contains($0.0) }) {
-            throw fail(.unknownColumn(unknown.1), line: header.line)
+            throw fail(.unknownColumn(unknown.1, missing: Self.missingColumn(in: names)), line: header.line)
         }
         let pathIndices = names.indices.filter { names[$0] == "photo" }
         let labelIndices = names.indices.filter { names[$0] != "photo" }
@@ -288,7 +294,7 @@ extension LabelListParser {
         guard let value = try? JSONSerialization.jsonObject(with: Data(json)), let object = value as? [String: Any]
         else { throw invalid("the entry is not a JSON object") }
         if let unknown = object.keys.sorted().first(where: { !["photo", "label", "labels"].contains($0) }) {
-            throw fail(.unknownColumn(unknown), line: line)
+            throw fail(.unknownColumn(unknown, missing: Self.missingColumn(in: object.keys)), line: line)
         }
         guard let path = object["photo"] as? String else { throw invalid("\"photo\" is missing or not a string") }
         guard !trimmed(path).isEmpty else { throw fail(.emptyPath, line: line) }

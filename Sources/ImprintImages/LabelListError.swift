@@ -11,8 +11,8 @@ public struct LabelListError: DescribedError, Equatable {
         case noPhotos
         /// The first line does not name the columns `photo` and `label`, or `photo` and `labels`; `found` is the line.
         case noHeader(found: String)
-        /// A column or key is unknown.
-        case unknownColumn(String)
+        /// A column or key is unknown; `missing` is a required one that the header or the entry lacks, or nil.
+        case unknownColumn(String, missing: String?)
         /// The header does not have exactly one column of a kind; `found` are its columns of this kind.
         case wrongColumns(found: [String], expected: String)
         /// The number of fields in a line differs from the header.
@@ -58,9 +58,12 @@ public struct LabelListError: DescribedError, Equatable {
         case .noHeader(let found):
             "the header is \"\(found)\". Expected \"photo,label\", or \"photo,labels\" for photos with several labels"
                 + (found.contains(";") || found.contains("\t")
-                    ? ". Separate the columns by commas." : ". Add this line.")
-        case .unknownColumn(let name):
+                    ? ". Separate the columns by commas." : ". Add this line, or replace the header by it.")
+        case .unknownColumn(let name, nil):
             "\"\(name)\" is not a known column. Expected only photo, and label or labels. Remove it."
+        case .unknownColumn(let name, let missing?):
+            "\"\(name)\" is not a known column, and the column \(missing) is missing. Expected only photo, and label or labels. Rename the "
+                + "columns of paths and labels accordingly, and remove others."
         case .wrongColumns(let found, let expected):
             found.isEmpty
                 ? "the header has no column \(expected). Expected exactly one. Add it."

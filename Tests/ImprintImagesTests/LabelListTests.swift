@@ -57,7 +57,10 @@ import Testing
         arguments: [
             ("a.jpg,cat\nb.jpg,dog\n", 1, .noHeader(found: "a.jpg,cat")),
             ("photo;label\na.jpg;cat\n", 1, .noHeader(found: "photo;label")),
-            ("photo,label,width\na.jpg,cat,3\n", 1, .unknownColumn("width")),
+            ("photo,label,width\na.jpg,cat,3\n", 1, .unknownColumn("width", missing: nil)),
+            ("path,label\na.jpg,cat\n", 1, .unknownColumn("path", missing: "photo")),
+            ("photo,class,label\na.jpg,3,cat\n", 1, .unknownColumn("class", missing: nil)),
+            ("photo,class\na.jpg,cat\n", 1, .unknownColumn("class", missing: "label or labels")),
             ("photo,label,label\n", 1, .wrongColumns(found: ["label", "label"], expected: "label or labels")),
             ("photo,label,labels\n", 1, .wrongColumns(found: ["label", "labels"], expected: "label or labels")),
             ("photo,photo\n", 1, .wrongColumns(found: ["photo", "photo"], expected: "photo")),
@@ -94,7 +97,9 @@ import Testing
                 "{\"photo\": \"a.jpg\", \"label\": \"cat\"}\n{\"photo\"", 2,
                 .invalidJSON(reason: "the entry is not a JSON object")
             ),
-            ("{\"photo\": \"a.jpg\", \"label\": \"cat\", \"size\": 3}", 1, .unknownColumn("size")),
+            ("{\"photo\": \"a.jpg\", \"label\": \"cat\", \"size\": 3}", 1, .unknownColumn("size", missing: nil)),
+            ("{\"path\": \"a.jpg\", \"label\": \"cat\"}", 1, .unknownColumn("path", missing: "photo")),
+            ("{\"photo\": \"a.jpg\", \"class\": \"cat\"}", 1, .unknownColumn("class", missing: "label or labels")),
             (
                 "[\n{\"photo\": \"a.jpg\", \"label\": \"cat\"} {", 2,
                 .invalidJSON(reason: "the array contains something other than objects separated by commas")
@@ -134,6 +139,14 @@ import Testing
         #expect(
             text(.wrongColumns(found: [], expected: "photo")).hasPrefix(
                 "/l.csv: the header has no column photo. Expected exactly one."))
+        #expect(
+            text(.unknownColumn("path", missing: "photo"))
+                == "/l.csv: \"path\" is not a known column, and the column photo is missing. Expected only photo, and label or labels. "
+                + "Rename the columns of paths and labels accordingly, and remove others.")
+        #expect(
+            text(.unknownColumn("width", missing: nil)).hasSuffix(
+                "Expected only photo, and label or labels. Remove it."))
+        #expect(text(.noHeader(found: "path,class")).hasSuffix("Add this line, or replace the header by it."))
     }
 
     @Test("A file that is not text is an error", arguments: [[0x70, 0xFF, 0x2C], [0x70, 0, 0x2C]] as [[UInt8]])
