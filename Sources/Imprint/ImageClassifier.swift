@@ -105,6 +105,18 @@ public final class ImageClassifier: Sendable {
     /// The labels: the labels of the model in the order of its outputs, then the labels that the personalization adds.
     public var labels: [String] { model.labels + (personalization?.addedLabels ?? []) }
 
+    /// Returns the label that differs from a text only in case or in white space around it, such as "Ring" for "ring".
+    ///
+    /// A personalization adds each other spelling as a new label, so check the labels of photos, artwork or boxes before you add them.
+    /// - Returns: The label; nil if there is none, or if the text is a label itself.
+    public func similarLabel(to text: String) -> String? {
+        func folded(_ label: String) -> String {
+            label.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
+        }
+        let wanted = folded(text)
+        return labels.contains(text) ? nil : labels.first { folded($0) == wanted }
+    }
+
     /// Whether the confidences of an image sum to 1.
     ///
     /// It is false for center-point and anchor-based detectors, and for multi-label models, which predict an independent probability for each label.

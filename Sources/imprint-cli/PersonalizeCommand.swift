@@ -104,6 +104,7 @@ struct PersonalizeCommand: ParsableCommand {
             Terminal.note(
                 "New labels: \(shown(added)). The model knows \(TextTable.list(classifier.labels))."
             )
+            warn(about: added, similarTo: classifier)
         }
         if classifier.model.rehearsal == nil {
             Terminal.warn(
@@ -174,6 +175,7 @@ struct PersonalizeCommand: ParsableCommand {
     /// Adds the logos of the artwork and the annotations to a detector.
     private func learnLogos(_ detector: ImageClassifier) throws {
         let personalizer = try logoOptions.personalizer(detector, threads: common.threadCount)
+        warn(about: personalizer.logos, similarTo: detector)
         let result = try learning(personalizer.run)
         let path = vacantPath(output, .personalization)
         let bytes = try result.personalization.write(to: URL(filePath: path))
@@ -190,6 +192,16 @@ struct PersonalizeCommand: ParsableCommand {
         let new = added.filter { !known.contains($0) }
         let seconds = String(format: "%.1f", result.seconds)
         Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(path), \(TextTable.bytes(bytes)).")
+    }
+
+    /// Warns about new labels that are probably meant as labels of the model.
+    private func warn(about newLabels: [String], similarTo classifier: ImageClassifier) {
+        for label in newLabels {
+            guard let known = classifier.similarLabel(to: label) else { continue }
+            Terminal.warn(
+                "The new label \(shown(label)) differs from the label \(shown(known)) of the model only in case or spaces, so the model learns "
+                    + "both. If they are the same, rename it to \(shown(known)).")
+        }
     }
 
     /// Runs `body` with a progress bar; Ctrl-C cancels it.

@@ -67,6 +67,19 @@ import Testing
         }
     }
 
+    @Test("A new label that differs from a known one only in case gives a warning", arguments: ["Dark", "dusk"])
+    func similarLabel(label: String) throws {
+        try withModel { folder in
+            try FileManager.default.moveItem(
+                at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/\(label)"))
+            let run = try imprint("personalize", "m.imprint", "photos", "--output", "me", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("New labels: \(label)."), "\(run.errors)")
+            let isWarned = run.errors.contains(
+                "The new label Dark differs from the label dark of the model only in case")
+            #expect(isWarned == (label == "Dark"), "\(run.errors)")
+        }
+    }
+
     @Test("--not corrects mistakes without a folder of photos")
     func onlyCorrections() throws {
         try withModel { folder in
@@ -125,27 +138,29 @@ import Testing
             try writeRandomDetector(logos: ["crest"], to: model)
             let before = try Data(contentsOf: model)
             let result = try imprint(
-                "personalize", "logos.imprint", "--artwork", "Leaf=\(Self.leaf)", "--output", "me", "--json",
+                "personalize", "logos.imprint", "--artwork", "Crest=\(Self.leaf)", "--output", "me", "--json",
                 folder: folder)
             #expect(result.status == 0 && result.lines.count == 1, "\(result.errors)")
+            let warning = "The new label Crest differs from the label crest of the model only in case or spaces"
+            #expect(result.errors.contains(warning), "\(result.errors)")
             let line = try #require(result.lines.last)
-            #expect(line["event"] as? String == "finished" && line["added"] as? [String] == ["Leaf"])
-            #expect(line["labels"] as? [String] == ["dark", "crest", "Leaf"] && line["images"] as? Int == 0)
+            #expect(line["event"] as? String == "finished" && line["added"] as? [String] == ["Crest"])
+            #expect(line["labels"] as? [String] == ["dark", "crest", "Crest"] && line["images"] as? Int == 0)
             #expect(line["ending"] as? String == "completed" && line["accuracyAfter"] is NSNull)
             #expect(try Data(contentsOf: model) == before)
             let detected = try imprint(
                 "detect", "logos.imprint", "photos/dark/0.png", Self.leaf, "--personalization", "me", "--threshold",
                 "0", "--json", folder: folder)
             let detections = detected.lines.flatMap { $0["detections"] as? [[String: Any]] ?? [] }
-            #expect(Set(detections.compactMap { $0["label"] as? String }).contains("Leaf"))
+            #expect(Set(detections.compactMap { $0["label"] as? String }).contains("Crest"))
             try Data(
-                #"[{"image": "photos/dark/0.png", "annotations": [{"label": "Leaf", "coordinates": {"x": 8, "y": 8, "width": 8, "height": 8}}]}]"#
+                #"[{"image": "photos/dark/0.png", "annotations": [{"label": "Crest", "coordinates": {"x": 8, "y": 8, "width": 8, "height": 8}}]}]"#
                     .utf8
             ).write(to: folder.appending(path: "boxes.json"))
             let evaluated = try imprint(
                 "evaluate", "logos.imprint", "--annotations", "boxes.json", "--personalization", "me", "--json",
                 folder: folder)
-            #expect(evaluated.lines.last?["labels"] as? [String] == ["crest", "Leaf"], "\(evaluated.errors)")
+            #expect(evaluated.lines.last?["labels"] as? [String] == ["crest", "Crest"], "\(evaluated.errors)")
         }
     }
 

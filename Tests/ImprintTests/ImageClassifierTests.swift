@@ -59,6 +59,17 @@ import Testing
         #expect(throws: ModelFileError(path: "the model small", problem: problem)) { try ImageClassifier(other) }
     }
 
+    @Test(
+        "A label that differs only in case or in spaces is found",
+        arguments: [
+            ("ring", "Ring"), (" RING\n", "Ring"), ("Left arrow", "left arrow"), ("ÄRGER ", "ärger"), ("Ring", nil),
+            ("rings", nil), ("", nil),
+        ] as [(String, String?)])
+    func similarLabels(text: String, label: String?) throws {
+        let classifier = try smallModel(labels: ["Ring", "left arrow", "ärger"])
+        #expect(classifier.similarLabel(to: text) == label)
+    }
+
     @Test("A network without one score per label is not a classifier") func notAClassifier() throws {
         var builder = NetworkBuilder(name: "maps", input: TensorShape(height: 4, width: 6, channels: 3))
         builder.add(Convolution(outputChannels: 2, kernelSize: 1))

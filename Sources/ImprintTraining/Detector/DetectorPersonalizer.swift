@@ -42,7 +42,7 @@ public struct DetectorPersonalizer: Sendable {
     private let annotations: BoxAnnotations?
     private let backgrounds: [URL]
     /// The labels of the new logos, in order.
-    private let logos: [String]
+    package let logos: [String]
     private let exampleCounts: [String: Int]
     private let configuration: Configuration
     private let workers: Workers
