@@ -271,8 +271,9 @@ struct PersonalizeCommand: ParsableCommand {
                 newLabels.isEmpty
                 ? ""
                 : " The model did not know \(shown(newLabels)) before, so all photos of \(shown(newLabels)) counted as mistakes."
+            // An accuracy of 0 cannot be too high, for example if all photos have new labels.
             let optimistic =
-                earlier != nil || accuracy.before >= accuracy.after
+                accuracy.before > 0 && (earlier != nil || accuracy.before >= accuracy.after)
                 ? " The accuracy before is too high if the model was trained on these photos." : ""
             Terminal.always(
                 "Accuracy on these photos: \(Terminal.percent(accuracy.before)) before, \(Terminal.percent(accuracy.after)) after "

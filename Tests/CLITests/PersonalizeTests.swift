@@ -67,6 +67,27 @@ import Testing
         }
     }
 
+    @Test(
+        "An accuracy before of 0 is not called too high, unlike that of an earlier personalization",
+        arguments: [true, false])
+    func accuracyOfEarlierPersonalization(isNew: Bool) throws {
+        try withModel { folder in
+            let first = try imprint("personalize", "m.imprint", "photos", "--output", "first", folder: folder)
+            #expect(first.status == 0, "\(first.errors)")
+            try writeImages(to: folder.appending(path: "more"), count: 24)
+            try FileManager.default.removeItem(at: folder.appending(path: "more/bright"))
+            if isNew {
+                try FileManager.default.moveItem(
+                    at: folder.appending(path: "more/dark"), to: folder.appending(path: "more/dusk"))
+            }
+            let run = try imprint(
+                "personalize", "m.imprint", "more", "--resume", "first", "--output", "me", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("(5-fold cross-validation)."), "\(run.errors)")
+            #expect(run.errors.contains("Accuracy on these photos: 0.0 % before") == isNew, "\(run.errors)")
+            #expect(run.errors.contains("The accuracy before is too high") == !isNew, "\(run.errors)")
+        }
+    }
+
     @Test("A new label that differs from a known one only in case gives a warning", arguments: ["Dark", "dusk"])
     func similarLabel(label: String) throws {
         try withModel { folder in
