@@ -32,11 +32,11 @@ public final class AdamW: Optimizer {
         public var beta1: Float
         /// The decay rate of the mean squared gradient, 0 ≤ β₂ < 1.
         public var beta2: Float
-        /// The term added to the denominator for numerical stability, ε > 0.
+        /// The term added to the denominator for numerical stability, ε > 0 and finite.
         public var epsilon: Float
-        /// The weight decay, ≥ 0.
+        /// The weight decay, ≥ 0 and finite.
         public var weightDecay: Float
-        /// The maximum Euclidean norm of the whole gradient, to which longer gradients are scaled; nil for no limit.
+        /// The maximum Euclidean norm of the whole gradient, > 0 and finite, to which longer gradients are scaled; nil for no limit.
         public var gradientClipping: Float?
 
         /// Creates options.
@@ -44,16 +44,23 @@ public final class AdamW: Optimizer {
             beta1: Float = 0.9, beta2: Float = 0.999, epsilon: Float = 1e-8, weightDecay: Float = 0.01,
             gradientClipping: Float? = nil
         ) {
-            precondition(
-                (0..<1).contains(beta1) && (0..<1).contains(beta2), "β₁ and β₂ must be at least 0 and less than 1")
-            precondition(epsilon > 0, "ε must be more than 0, not \(epsilon)")
-            precondition(weightDecay >= 0, "the weight decay must be at least 0, not \(weightDecay)")
-            precondition(gradientClipping.map { $0 > 0 } ?? true, "the maximum norm of the gradient must be positive")
             self.beta1 = beta1
             self.beta2 = beta2
             self.epsilon = epsilon
             self.weightDecay = weightDecay
             self.gradientClipping = gradientClipping
+            checkRanges()
+        }
+
+        /// Ends the program if a value is out of range.
+        fileprivate func checkRanges() {
+            precondition(
+                (0..<1).contains(beta1) && (0..<1).contains(beta2), "β₁ and β₂ must be at least 0 and less than 1")
+            precondition(epsilon > 0 && epsilon.isFinite, "ε must be more than 0 and finite, not \(epsilon)")
+            precondition(
+                weightDecay >= 0 && weightDecay.isFinite,
+                "the weight decay must be at least 0 and finite, not \(weightDecay)")
+            checkGradientClipping(gradientClipping)
         }
     }
 
@@ -75,6 +82,7 @@ public final class AdamW: Optimizer {
     public init(
         _ options: Options, for layout: ParameterLayout, learningRateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
+        options.checkRanges()
         self.options = options
         rateFactors = layout.learningRateFactors(learningRateFactors)
         count = layout.trainableCount

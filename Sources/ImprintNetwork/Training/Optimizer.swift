@@ -96,6 +96,13 @@ extension ExecutionPlan {
     }
 }
 
+/// Ends the program if a maximum norm of the gradient is not more than 0 and finite; nil is valid.
+func checkGradientClipping(_ norm: Float?) {
+    precondition(
+        norm.map { $0 > 0 && $0.isFinite } ?? true,
+        "the maximum norm of the gradient must be more than 0 and finite, not \(norm ?? 0)")
+}
+
 /// The parameters, gradients and rates of a step, which `SGD` and `AdamW` divide among threads in the same way.
 struct OptimizerStep {
     private let trainableRanges: [(range: Range<Int>, decays: Bool)]

@@ -22,22 +22,29 @@ public final class SGD: Optimizer {
         public var momentum: Float
         /// Whether to use Nesterov momentum.
         public var nesterov: Bool
-        /// The weight decay, ≥ 0.
+        /// The weight decay, ≥ 0 and finite.
         public var weightDecay: Float
-        /// The maximum Euclidean norm of the whole gradient, to which longer gradients are scaled; nil for no limit.
+        /// The maximum Euclidean norm of the whole gradient, > 0 and finite, to which longer gradients are scaled; nil for no limit.
         public var gradientClipping: Float?
 
         /// Creates options.
         public init(
             momentum: Float = 0.9, nesterov: Bool = false, weightDecay: Float = 0, gradientClipping: Float? = nil
         ) {
-            precondition((0..<1).contains(momentum), "the momentum must be at least 0 and less than 1, not \(momentum)")
-            precondition(weightDecay >= 0, "the weight decay must be at least 0, not \(weightDecay)")
-            precondition(gradientClipping.map { $0 > 0 } ?? true, "the maximum norm of the gradient must be positive")
             self.momentum = momentum
             self.nesterov = nesterov
             self.weightDecay = weightDecay
             self.gradientClipping = gradientClipping
+            checkRanges()
+        }
+
+        /// Ends the program if a value is out of range.
+        fileprivate func checkRanges() {
+            precondition((0..<1).contains(momentum), "the momentum must be at least 0 and less than 1, not \(momentum)")
+            precondition(
+                weightDecay >= 0 && weightDecay.isFinite,
+                "the weight decay must be at least 0 and finite, not \(weightDecay)")
+            checkGradientClipping(gradientClipping)
         }
     }
 
@@ -59,6 +66,7 @@ public final class SGD: Optimizer {
     public init(
         _ options: Options, for layout: ParameterLayout, learningRateFactors: [String: Float] = [:]
     ) throws(NetworkError) {
+        options.checkRanges()
         self.options = options
         rateFactors = layout.learningRateFactors(learningRateFactors)
         count = layout.trainableCount
