@@ -180,6 +180,7 @@ struct PersonalizeCommand: ParsableCommand {
         let path = vacantPath(output, .personalization)
         let bytes = try result.personalization.write(to: URL(filePath: path))
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
+        warnAboutUncalibrated(result.uncalibratedLabels, trainsLonger: false)
         let (added, known) = (result.personalization.addedLabels, detector.personalization?.addedLabels ?? [])
         guard !common.json else {
             return try Terminal.report(

@@ -234,12 +234,7 @@ struct TrainingMonitor {
             Terminal.warn(
                 "Error: \(output) \(effect): \(reason)" + (savesCheckpoints ? " Then run again with --resume." : ""))
         }
-        if !result.uncalibratedLabels.isEmpty, result.photoError == nil {
-            Terminal.warn(
-                "The confidences of \(shown(result.uncalibratedLabels)) are not calibrated: the detector did not find these objects in the "
-                    + "photos, or all photos show them. Add photos with and without them, add --artwork, or train with more --epochs."
-            )
-        }
+        if result.photoError == nil { warnAboutUncalibrated(result.uncalibratedLabels, trainsLonger: true) }
         if !json, let evaluation = result.multiLabelEvaluation {
             Terminal.noteLines("\n" + MultiLabelTable(evaluation).text)
         }
@@ -356,4 +351,14 @@ struct SkippedLine: Encodable {
         file = image.url.path(percentEncoded: false)
         reason = "\(image.reason)"
     }
+}
+
+/// Warns about labels of a detector whose confidences are not calibrated.
+/// - Parameter trainsLonger: Whether more epochs may help.
+func warnAboutUncalibrated(_ labels: [String], trainsLonger: Bool) {
+    guard !labels.isEmpty else { return }
+    Terminal.warn(
+        "The confidences of \(shown(labels)) are not calibrated: the detector did not find these objects in the photos, or all photos show "
+            + "them. Add photos with and without them\(trainsLonger ? ", add --artwork, or train with more --epochs" : ", or add --artwork")."
+    )
 }

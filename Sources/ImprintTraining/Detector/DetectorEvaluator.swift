@@ -129,7 +129,7 @@ struct DetectorEvaluator {
         let scans = try scan(
             photos.validation.map(\.source), network, parameters,
             peaks: photos.hasBoxes ? Self.calibrationPeaks : 0)
-        let head = try head(network, parameters, patches, scans)
+        let head = try calibrated(network, parameters, patches, scans).head
         let results = zip(photos.validation, scans).compactMap { photo, scans in
             scans.map {
                 let confidences = head.confidences($0.map(\.score), in: labels)
@@ -187,16 +187,17 @@ struct DetectorEvaluator {
         zip(items, scans).compactMap { photo, scans in scans.map { ScannedPhoto(photo: photo, scans: $0) } }
     }
 
-    /// Returns the detector head with calibrated outputs.
+    /// Returns the detector head with calibrated outputs, and the labels of the logos without a calibration.
     ///
-    /// Training photos calibrate a logo that no validation photo shows and that has no artwork for composites.
+    /// Training photos calibrate a logo that no validation photo shows and that has no artwork for composites. A logo is not calibrated if there
+    /// are no scores with it or none without it, but its limit still applies.
     /// - Parameters:
     ///   - scans: The scans of the validation photos; empty to calibrate without them.
     ///   - limits: The limits of the false positives of each logo, which at least 20 photos can lower further; empty without limits.
-    func head(
+    func calibrated(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?],
         limits: [FalsePositiveLimit] = []
-    ) throws -> DetectorHead {
+    ) throws -> (head: DetectorHead, uncalibratedLabels: [String]) {
         func scanned(_ items: [DetectorPhotos.Item]) throws -> [ScannedPhoto] {
             let scans = try scan(items.map(\.source), network, parameters, peaks: Self.calibrationPeaks)
             return scannedPhotos(items, scans)
@@ -212,10 +213,12 @@ struct DetectorEvaluator {
             let composites = try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
             return try scan(composites, network, parameters, peaks: 0).compactMap { $0?.map(\.score) }
         }
+        var uncalibratedLabels: [String] = []
         let outputs = try logos.indices.map { logo in
             let added = withoutScores.contains(logo) ? others.filter { $0.photo.shows(logo) } : []
             let scores = (main + added).flatMap { $0.scores(of: logo) }
             let (positives, negatives) = try calibrationScores(logo, scores, composites)
+            if positives.isEmpty || negatives.isEmpty { uncalibratedLabels.append(logos[logo]) }
             var curve = PlattScaling(positives: positives, negatives: negatives)
             if !limits.isEmpty {
                 var limit = limits[logo]
@@ -234,7 +237,7 @@ struct DetectorEvaluator {
         }
         var head = detector
         head.logos = outputs
-        return head
+        return (head, uncalibratedLabels)
     }
 
     /// Returns the logos without a positive score in photos, and without composites.

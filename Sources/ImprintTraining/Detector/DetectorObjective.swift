@@ -104,7 +104,7 @@ final class DetectorObjective: TrainingObjective {
 
     /// Returns the head, calibrated without validation photos.
     func calibratedHead(_ parameters: Parameters) throws -> DetectorHead {
-        try evaluator.head(network, parameters, patches, [])
+        try evaluator.calibrated(network, parameters, patches, []).head
     }
 
     // MARK: State

@@ -30,6 +30,10 @@ public struct DetectorPersonalizer: Sendable {
         public let skipped: [SkippedImage]
         /// The duration in seconds.
         public let seconds: Double
+        /// The labels of the new logos whose confidences are not calibrated.
+        ///
+        /// A calibration needs artwork of the logo, or photos in which the detector finds objects of the label and photos without the label.
+        public let uncalibratedLabels: [String]
     }
 
     /// The detector as one model that includes its personalization, if it has one.
@@ -147,17 +151,18 @@ public struct DetectorPersonalizer: Sendable {
             compositeCount: max(Int(100 * configuration.scale), 2), detector: head,
             preprocessing: model.preprocessing)
         evaluator.onPortion = { try progress.report() }
-        let trained: (LogoHeadObjective.Head, DetectorHead)
+        let trained: Trained
         do {
             trained = try train(patches, evaluator, backdrops, hasBoxes: photos.hasObjects, progress)
         } catch is TrainingDivergedError {
             throw ImprintError.personalizationDiverged
         }
-        let personalization = try personalization(trained.0, trained.1)
+        let personalization = try personalization(trained)
         guard personalization.isFinite else { throw ImprintError.personalizationDiverged }
         return Result(
             personalization: personalization, exampleCount: photos.training.count(where: \.hasObject),
-            skipped: (annotations?.skipped ?? []) + photos.skipped + photos.unreadable.all, seconds: clock.seconds)
+            skipped: (annotations?.skipped ?? []) + photos.skipped + photos.unreadable.all, seconds: clock.seconds,
+            uncalibratedLabels: trained.uncalibratedLabels)
     }
 
     // MARK: Data
@@ -241,10 +246,17 @@ public struct DetectorPersonalizer: Sendable {
         return [round(phases[0], batches: 36, steps: 300), round(phases[1], batches: 24, steps: 500)]
     }
 
+    /// The trained heat maps of the new logos, with their calibration.
+    private struct Trained {
+        let head: LogoHeadObjective.Head
+        let calibratedHead: DetectorHead
+        let uncalibratedLabels: [String]
+    }
+
     private func train(
         _ patches: DetectorPatches, _ evaluator: DetectorEvaluator, _ backdrops: Backdrops, hasBoxes: Bool,
         _ progress: PersonalizerProgress
-    ) throws -> (LogoHeadObjective.Head, DetectorHead) {
+    ) throws -> Trained {
         let rounds = rounds(hasBoxes: hasBoxes)
         let extractor = try PatchFeatures(model, workers: workers)
         let replay = replay(extractor.shape)
@@ -273,7 +285,9 @@ public struct DetectorPersonalizer: Sendable {
         let limits = try limits(trained, patches, backdrops) { sources in
             try evaluator.scan(sources, network, parameters, peaks: Self.falsePositivePeaks)
         }
-        return (trained, try evaluator.head(network, parameters, patches, [], limits: limits))
+        let calibrated = try evaluator.calibrated(network, parameters, patches, [], limits: limits)
+        return Trained(
+            head: trained, calibratedHead: calibrated.head, uncalibratedLabels: calibrated.uncalibratedLabels)
     }
 
     /// The number of peaks of a logo in an image that count as false positives.
@@ -352,17 +366,15 @@ public struct DetectorPersonalizer: Sendable {
     }
 
     /// Returns the personalization; the columns of new logos contain the Platt scaling, so their logits are log-odds.
-    private func personalization(
-        _ trained: LogoHeadObjective.Head, _ calibrated: DetectorHead
-    ) throws -> Personalization {
+    private func personalization(_ trained: Trained) throws -> Personalization {
+        let head = trained.head
         let columns = logos.indices.map { logo in
-            let (slope, offset) = (calibrated.logos[logo].slope, calibrated.logos[logo].offset)
+            let output = trained.calibratedHead.logos[logo]
+            let (slope, offset) = (output.slope, output.offset)
             return Personalization.Column(
                 label: logos[logo],
-                weights: stride(from: logo, to: trained.weight.count, by: logos.count).map {
-                    slope * trained.weight[$0]
-                },
-                bias: slope * trained.bias[logo] + offset)
+                weights: stride(from: logo, to: head.weight.count, by: logos.count).map { slope * head.weight[$0] },
+                bias: slope * head.bias[logo] + offset)
         }
         var record = earlier?.record ?? Personalization.Record(examples: [:])
         record.examples.merge(exampleCounts, uniquingKeysWith: +)

@@ -204,6 +204,7 @@ import Testing
             #expect(result.personalization == results[1].personalization)
             #expect(result.personalization.addedLabels == ["disc"] && result.exampleCount == 6)
             #expect(result.personalization.record.examples == ["disc": 6] && result.skipped.isEmpty)
+            #expect(result.uncalibratedLabels.isEmpty)
             let file = folder.appending(path: "mine")
             try result.personalization.write(to: file)
             let personalized = try detector.personalized(with: try Personalization(contentsOf: file))
@@ -236,6 +237,7 @@ import Testing
         #expect(result.personalization.addedLabels == ["mine", "oak"])
         #expect(result.personalization.columns.first == first.columns.first)
         #expect(result.personalization.record.examples == ["mine": 1, "oak": 1])
+        #expect(result.uncalibratedLabels.isEmpty)
         #expect(
             try detector.personalized(with: result.personalization).labels == ["crest", "leaf", "none", "mine", "oak"])
     }
@@ -259,6 +261,27 @@ import Testing
             try personalized.detect(scene, minimumConfidence: 0.5).contains { $0.label == "oak" }
         }
         #expect(found.count { $0 } <= 8)
+    }
+
+    @Test("A logo without scores is reported as not calibrated, even if a limit of false positives changes its curve")
+    func uncalibrated() throws {
+        let model = try model()
+        let evaluator = DetectorEvaluator(
+            labels: model.labels, logos: ["crest", "leaf"], photos: DetectorPhotos(), workers: Workers(1),
+            compositeCount: 2, detector: try #require(model.detector))
+        let compositor = Compositor(
+            artworks: try leaf(), backdrops: try Backdrops([], size: 224, workers: Workers(1)), seed: 9)
+        let patches = DetectorPatches(
+            compositors: [(logo: 1, compositor: compositor)], negatives: [], positives: [],
+            unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 9, workers: Workers(1),
+            batchSize: 1, poolSize: 1)
+        var limit = FalsePositiveLimit()
+        limit.add([[1, 2, 3]])
+        let calibrated = try evaluator.calibrated(
+            model.network, model.parameters, patches, [], limits: [limit, limit])
+        #expect(calibrated.uncalibratedLabels == ["crest"])
+        #expect(calibrated.head.logos.map(\.label) == ["crest", "leaf"])
+        #expect(calibrated.head.logos.allSatisfy { $0.isCalibrated })
     }
 
     @Test("A cancelled run on another thread throws") func cancelled() async throws {
