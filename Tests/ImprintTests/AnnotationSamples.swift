@@ -28,7 +28,7 @@ enum AnnotationFormat: String, CaseIterable, Sendable {
                 [{"image": "a.png", "annotations": [
                 {"label": "cat", "coordinates": {"x": 40, "y": 20, "width": 40, "height": 20}},
                 {"label": "dog", "coordinates": {"x": 125, "y": 75, "width": 50, "height": 50}}]},
-                {"imagefilename": "sub/b.png", "annotations": []}]
+                {"imagefilename": "sub/b.png", "annotation": []}]
                 """
             ]
         case .yolo:

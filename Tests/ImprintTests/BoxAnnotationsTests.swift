@@ -20,6 +20,17 @@ import Testing
         }
     }
 
+    @Test(
+        "Boxes in the Create ML format are read with each pair of keys",
+        arguments: ["image", "imagefilename"], ["annotations", "annotation"])
+    func createMLKeys(file: String, boxes: String) throws {
+        let coordinates = #"{"x": 40, "y": 20, "width": 40, "height": 20}"#
+        let text = #"[{"\#(file)": "a.png", "\#(boxes)": [{"label": "cat", "coordinates": \#(coordinates)}]}]"#
+        try withAnnotatedPhotos(["set.json": text]) { folder in
+            #expect(try BoxAnnotations(contentsOf: folder).photos.map(boxTexts) == [["cat 20 10 40 20"]])
+        }
+    }
+
     @Test("The annotations do not depend on the number of threads that read the photos", arguments: [1, 2, 7])
     func threads(count: Int) throws {
         let images = (0..<9).map { "{\"id\": \($0 + 7), \"file_name\": \"\($0).png\"}" }.joined(separator: ",")

@@ -8,7 +8,8 @@ public import ImprintImages
 /// The content of the file or folder determines the format:
 ///
 /// - COCO: a JSON object with `images`, `annotations` and `categories`.
-/// - Create ML: a JSON array of `{"image": "a.jpg", "annotations": [{"label": …, "coordinates": …}]}`.
+/// - Create ML: a JSON array of `{"image": "a.jpg", "annotations": [{"label": …, "coordinates": …}]}`, or with the keys `imagefilename` and
+///   `annotation`.
 /// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo.
 /// - Pascal VOC: a folder of XML files, or one XML file.
 ///

@@ -47,9 +47,19 @@ struct CreateMLAnnotations {
         let imageFileName: String?
         let annotations: [Annotation]
 
-        enum CodingKeys: String, CodingKey {
-            case image, annotations
+        private enum CodingKeys: String, CodingKey {
+            case image, annotation, annotations
             case imageFileName = "imagefilename"
+        }
+
+        /// Reads the keys `image` and `annotations`, or `imagefilename` and `annotation` as in Apple's documentation of `MLObjectDetector`.
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            image = try container.decodeIfPresent(String.self, forKey: .image)
+            imageFileName = try container.decodeIfPresent(String.self, forKey: .imageFileName)
+            annotations =
+                try container.decodeIfPresent([Annotation].self, forKey: .annotation)
+                ?? container.decode([Annotation].self, forKey: .annotations)
         }
     }
 
