@@ -8,6 +8,8 @@ internal import ImprintModel
 struct FoldStore {
     /// The file with the settings.
     static let settingsName = "cross-validation.json"
+    /// The start of the names of the folds' files.
+    private static let filePrefix = "seed-"
     /// The largest file that is read: enough for 40,000 photos with 1,000 labels.
     private static let maximumByteCount = 4 << 30
 
@@ -24,8 +26,8 @@ struct FoldStore {
     private let indices: [String: Int]
 
     /// Opens or creates the folder, and locks it.
-    /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` if it has other
-    ///   settings; `CrossValidationError.unusableFold` if its settings cannot be read; `FileError`.
+    /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` if it has finished
+    ///   folds with other settings; `CrossValidationError.unusableFold` if their settings cannot be read; `FileError`.
     init(
         _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: ModelEvaluation.Kind,
         annotations: BoxAnnotations? = nil
@@ -43,7 +45,8 @@ struct FoldStore {
         indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
         AtomicFile.removeUnfinished(in: folder)
         let file = folder.appending(path: Self.settingsName)
-        guard FileManager.default.fileExists(atPath: file.path) else {
+        // A run that ended before its first fold, such as one with too many folds, does not determine the settings.
+        guard FileManager.default.fileExists(atPath: file.path), Self.hasFolds(folder) else {
             try AtomicFile.write(try Self.json(settings), to: file)
             return
         }
@@ -166,7 +169,13 @@ struct FoldStore {
     }
 
     private func file(_ number: Int, _ seed: UInt64, _ suffix: String) -> URL {
-        folder.appending(path: "seed-\(seed)-fold-\(number).\(suffix)")
+        folder.appending(path: "\(Self.filePrefix)\(seed)-fold-\(number).\(suffix)")
+    }
+
+    /// Returns whether a folder may have finished folds; true if it cannot be listed.
+    private static func hasFolds(_ folder: URL) -> Bool {
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path) else { return true }
+        return names.contains { $0.hasPrefix(filePrefix) && $0.hasSuffix(".json") }
     }
 
     private static func json(_ value: some Encodable) throws -> [UInt8] {

@@ -175,6 +175,28 @@ import Testing
         }
     }
 
+    @Test("A folder without finished folds accepts other settings") func folderWithoutFolds() throws {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { root in
+                func run(
+                    folds: Int, epochs: Int = 1, shouldStop: @escaping () -> Bool = { false }
+                ) throws -> CrossValidationResult {
+                    try validation(folder, quickTraining(epochs: epochs)) { options in
+                        // The label "left" has two groups.
+                        options.groups = [["left/0.png", "left/1.png", "left/2.png"]]
+                        options.folds = folds
+                        options.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory)
+                    }.run(shouldStop: shouldStop)
+                }
+                let error = CrossValidationError.tooFewGroups(label: "left", groups: 2, photos: 4, folds: 3)
+                #expect(throws: error) { try run(folds: 3) }
+                #expect(try run(folds: 2, epochs: 2, shouldStop: { true }).folds.isEmpty)
+                #expect(try run(folds: 2).isComplete)
+                #expect(throws: CrossValidationError.self) { try run(folds: 2, epochs: 2) }
+            }
+        }
+    }
+
     @Test("Only one run at a time uses the folder of finished folds") func lock() throws {
         try withImages(perLabel: 4) { folder in
             try withTemporaryFolder { root in
