@@ -204,6 +204,19 @@ import Testing
         }
     }
 
+    @Test("Unreadable photos are sorted by path, because threads find them in any order") func order() {
+        let photos = UnreadablePhotos(training: [], validation: [], labels: [])
+        func add(_ names: [String]) {
+            for url in names.map({ URL(filePath: "/\($0).png") }) {
+                photos.add(SkippedImage(url: url, reason: .unreadable(file: url, reason: "it is missing")))
+            }
+        }
+        add(["d", "b"])
+        #expect(photos.takeNew().map(\.url.lastPathComponent) == ["b.png", "d.png"])
+        add(["c", "a", "d"])
+        #expect(photos.all.map(\.url.lastPathComponent) == ["b.png", "d.png", "a.png", "c.png"])
+    }
+
     @Test("A resumed run counts avoided leaks among the current photos") func leaksAfterResume() throws {
         try withImages(perLabel: 12) { folder in
             try withTemporaryFolder { scratch in

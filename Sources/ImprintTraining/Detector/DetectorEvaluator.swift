@@ -27,11 +27,15 @@ struct DetectorEvaluator {
     private static let portionPerThread = 8
 
     /// Detects logos in images; the threads share the images.
+    ///
+    /// If too few photos can still be read, the first call that notices it throws the reason. Later calls skip the unreadable photos.
     /// - Returns: The detections of each logo in each image, or nil for an unreadable photo.
+    /// - Throws: `ImageError` if too few photos can still be read, the errors of `onPortion`, and those of `PyramidScanner.scan(_:peaks:)`.
     func scan(
         _ sources: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
     ) throws -> [[PyramidScanner.Scan]?] {
         defer { SystemMemory.returnFreed() }
+        let hadEnoughPhotos = photos.unreadable.problem == nil
         // Sorted by shape, so that each shape needs only one plan.
         let order = sources.indices.sorted {
             (sources[$0].width, sources[$0].height, $0) < (sources[$1].width, sources[$1].height, $1)
@@ -52,6 +56,8 @@ struct DetectorEvaluator {
             // The process that scanned a photo knows that it is unreadable; all must.
             for scan in scans where scan.scans == nil { try recordUnreadable(sources[scan.index]) }
         }
+        // All processes know the same unreadable photos now, so all of them throw, or none.
+        if hadEnoughPhotos, let problem = photos.unreadable.problem { throw problem }
         return scans.sorted { $0.index < $1.index }.map(\.scans)
     }
 
@@ -93,16 +99,18 @@ struct DetectorEvaluator {
     /// Records that a photo is unreadable, with the reason if this process cannot read it either.
     private func recordUnreadable(_ source: PatchSource) throws(ImageError) {
         guard try image(of: source) != nil, let photo = source.photo else { return }
-        try photos.unreadable.add(source, .unreadable(file: photo, reason: "another process cannot read it"))
+        photos.unreadable.add(
+            SkippedImage(url: photo, reason: .unreadable(file: photo, reason: "another process cannot read it")))
     }
 
-    /// Returns the image, or nil for an unreadable photo.
+    /// Returns the image, or records that the photo is unreadable, and returns nil.
     private func image(of source: PatchSource) throws(ImageError) -> RasterImage? {
         if photos.unreadable.reason(for: source) != nil { return nil }
         do throws(ImageError) {
             return try source.image()
         } catch {
-            try photos.unreadable.add(source, error)
+            guard let photo = source.photo else { throw error }
+            photos.unreadable.add(SkippedImage(url: photo, reason: error))
             return nil
         }
     }
@@ -254,10 +262,9 @@ struct DetectorEvaluator {
             over: logos, count: max(Self.calibrationPhotos, Self.calibrationPhotosPerLogo * (logos.count + 1)))
     }
 
-    /// Returns training photos that show logos; empty if so many photos have become unreadable that the run ends.
+    /// Returns training photos that show logos, balanced over the logos.
     private func trainingPhotos(showing logos: [Int]) -> [DetectorPhotos.Item] {
-        guard photos.unreadable.problem == nil else { return [] }
-        return photos.training.filter { photo in logos.contains(where: photo.shows) }
+        photos.training.filter { photo in logos.contains(where: photo.shows) }
             .balanced(over: logos, count: max(Self.calibrationPhotos, Self.calibrationPhotosPerLogo * logos.count))
     }
 

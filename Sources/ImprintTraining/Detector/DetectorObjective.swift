@@ -103,8 +103,16 @@ final class DetectorObjective: TrainingObjective {
     }
 
     /// Returns the head, calibrated without validation photos.
+    ///
+    /// The model must not be lost if too few training photos can still be read: then only the readable ones calibrate the head.
     func calibratedHead(_ parameters: Parameters) throws -> DetectorHead {
-        try evaluator.calibrated(network, parameters, patches, []).head
+        do {
+            return try evaluator.calibrated(network, parameters, patches, []).head
+        } catch let error as ImageError {
+            // Only the first scan that finds too few photos throws.
+            guard evaluator.photos.unreadable.problem != nil else { throw error }
+            return try evaluator.calibrated(network, parameters, patches, []).head
+        }
     }
 
     // MARK: State

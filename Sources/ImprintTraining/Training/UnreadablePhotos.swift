@@ -52,15 +52,15 @@ final class UnreadablePhotos: Sendable {
     var affectsValidation: Bool { state.withLock { $0.affectsValidation } }
     /// The number of unreadable validation photos.
     var unreadableValidationCount: Int { state.withLock { $0.unreadableValidationCount } }
-    /// All unreadable photos, reported or not.
-    var all: [SkippedImage] { state.withLock { $0.reported + $0.unreported } }
+    /// All unreadable photos: first the reported ones, then the others, sorted by path.
+    var all: [SkippedImage] { state.withLock { $0.reported + $0.sortedUnreported } }
     /// The reported photos, in the order of the reports.
     var images: [SkippedImage] { state.withLock { $0.reported } }
 
     /// Returns the photos added since the last call, sorted by path, and counts them as reported.
     func takeNew() -> [SkippedImage] {
         state.withLock { state in
-            let new = state.unreported.sorted { $0.url.path < $1.url.path }
+            let new = state.sortedUnreported
             state.reported += new
             state.unreported = []
             return new
@@ -99,6 +99,8 @@ private struct State {
     }
 
     var unreadableValidationCount: Int { partitions[1].unreadable.count }
+    /// The photos that are not reported, sorted by path, because threads add them in any order.
+    var sortedUnreported: [SkippedImage] { unreported.sorted { $0.url.path < $1.url.path } }
 
     mutating func add(_ image: SkippedImage) {
         guard reasons.updateValue(reasons[image.url] ?? image.reason, forKey: image.url) == nil else { return }
@@ -112,12 +114,14 @@ private struct State {
             && !SkippedImage.areTooMany(partition.unreadable.count, of: partition.items.count)
         guard !isEnough else { return }
         if index == 1 { affectsValidation = true }
+        // The first problem is the reason; the check reads all photos of the partition.
+        guard problem == nil else { return }
         do throws(ImageError) {
             try SkippedImage.checkEnoughAreReadable(
                 of: partition.items, readable: partition.items.filter { reasons[$0.url] == nil },
                 skipped: partition.unreadable, labels: self.labels)
         } catch {
-            problem = problem ?? error
+            problem = error
         }
     }
 }

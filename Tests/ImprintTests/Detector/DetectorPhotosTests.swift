@@ -210,4 +210,25 @@ import Testing
             }
         }
     }
+
+    @Test(
+        "If most photos vanish, the detector has the calibration of those in memory, or none; it is not lost",
+        arguments: [0, 4])
+    func vanishedPhotos(inMemory count: Int) throws {
+        try withTemporaryFolder { scratch in
+            let folder = scratch.appending(path: "photos")
+            let annotations = try annotatedFramesAndDiscs(in: folder, count: 12, seed: 1)
+            var configuration = boxConfiguration(steps: 1)
+            configuration.validation = .none
+            configuration.memoryLimit = count * 140 * 100 * 3
+            let result = try DetectorTrainer(
+                artwork: [:], photos: nil, annotations: annotations, configuration: configuration
+            ).train(
+                onEvent: { if case .epoch = $0 { try? FileManager.default.removeItem(at: folder) } },
+                shouldStop: { false })
+            #expect(result.ending == .tooFewReadablePhotos && result.photoError != nil)
+            let logos = try #require(result.model.detector).logos
+            #expect(logos.contains(where: \.isCalibrated) == (count > 0))
+        }
+    }
 }
