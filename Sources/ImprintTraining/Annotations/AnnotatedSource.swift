@@ -60,6 +60,11 @@ extension BoxAnnotations {
         selecting(Set(photos.map(\.url)).contains)
     }
 
+    /// Returns the annotations without the photos at some locations, whose symbolic links are resolved.
+    func removing(_ locations: Set<URL>) -> BoxAnnotations {
+        locations.isEmpty ? self : selecting { !locations.contains($0.resolvingSymlinksInPath()) }
+    }
+
     /// The same photos, without labels that no object has, and without the crowds of these labels.
     package var withoutUnusedLabels: BoxAnnotations {
         let labels = usedLabels

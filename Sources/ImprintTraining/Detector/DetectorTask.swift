@@ -35,6 +35,58 @@ struct DetectorTask: TrainingTask {
         validation: BoxAnnotations? = nil, backgrounds: [URL]?, configuration: DetectorConfiguration
     ) throws {
         try configuration.check()
+        try Self.check(artwork, photos, annotations, validation: validation, configuration)
+        self.artwork = artwork
+        self.configuration = configuration
+        workers = Workers(configuration.threads)
+        // Validation photos must not be trained on.
+        let annotations = annotations?.removing(validation?.locations ?? [])
+        // Photos with objects are not backgrounds.
+        let backgrounds = backgrounds?.removing(
+            (annotations?.locationsOfObjects ?? []).union(validation?.locations ?? []))
+        self.backgrounds = backgrounds
+        hasPhotos = photos != nil || annotations != nil
+        hasBoxes = annotations != nil
+        let logos = Set(artwork.keys).union(annotations?.usedLabels ?? []).sorted(by: precedes)
+        self.logos = logos
+        let photoLabels = try Self.photoLabels(photos, annotations, logos: logos)
+        let others = photoLabels.filter { !logos.contains($0) }
+        guard others.count == 1 else {
+            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, source: photos?.name ?? "")
+        }
+        let allLabels = photoLabels + logos.filter { !photoLabels.contains($0) }
+        let source = try DetectorSource(
+            photos, labels: allLabels, noLogoLabel: others[0], annotations: annotations, validation: validation)
+        self.source = source
+        let unknown = (validation?.usedLabels ?? []).filter { !logos.contains($0) }
+        if let validation, !unknown.isEmpty {
+            throw ImprintError.labelMismatch(folder: validation.name, unknown: unknown, labels: logos)
+        }
+        validationSource = try validation.map {
+            try DetectorSource(nil, labels: allLabels, noLogoLabel: others[0], annotations: $0)
+        }
+        let start = try DetectorStart(base: configuration.base, logos: logos.count)
+        self.start = start
+        let backgroundsText = Self.text(ofBackgrounds: backgrounds, hasPhotos: hasPhotos)
+        func data(_ digest: KeyPath<Artwork, String>) -> [String: String] {
+            var data = [
+                "artwork": Self.text(of: artwork, logos: logos, digest), "backgrounds": backgroundsText,
+            ]
+            if annotations != nil { data["boxes"] = String(source.digest.prefix(12)) }
+            if let digest = start.baseDigest { data["base model"] = String(digest.prefix(12)) }
+            return data
+        }
+        var fingerprint = configuration.fingerprint(data: data(\.digest))
+        if validation != nil { fingerprint["validation"] = "photos with boxes" }
+        self.fingerprint = fingerprint
+        versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
+    }
+
+    /// Checks that the parts of the training data fit together.
+    private static func check(
+        _ artwork: [String: [Artwork]], _ photos: (any TrainingSource)?, _ annotations: BoxAnnotations?,
+        validation: BoxAnnotations?, _ configuration: DetectorConfiguration
+    ) throws {
         guard !artwork.isEmpty || annotations != nil else {
             throw ImprintError.invalidSetting(
                 name: "artwork", found: "empty", expected: "artwork of a logo, or photos with boxes")
@@ -55,63 +107,42 @@ struct DetectorTask: TrainingTask {
         try photos?.checkForDetector()
         try annotations?.checkEnoughAreReadable()
         try validation?.checkEnoughAreReadable()
-        self.artwork = artwork
-        // Photos with objects are not backgrounds, and validation photos must not be trained on.
-        let backgrounds = backgrounds?.removing(
-            (annotations?.locationsOfObjects ?? []).union(validation?.locations ?? []))
-        self.backgrounds = backgrounds
-        self.configuration = configuration
-        workers = Workers(configuration.threads)
-        let logos = Set(artwork.keys).union(annotations?.usedLabels ?? []).sorted(by: precedes)
-        self.logos = logos
+    }
+
+    /// Returns the labels of the labelled photos, or the label of photos without a logo if there are only annotated photos or artwork.
+    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if a logo has the label of photos without a logo.
+    private static func photoLabels(
+        _ photos: (any TrainingSource)?, _ annotations: BoxAnnotations?, logos: [String]
+    ) throws(ImprintError) -> [String] {
         guard !logos.isEmpty else {
-            throw ImprintError.invalidSetting(
+            throw .invalidSetting(
                 name: "annotations", found: "\(annotations?.photos.count ?? 0) photos without objects",
                 expected: "at least one box that is not of a crowd")
         }
-        hasPhotos = photos != nil || annotations != nil
-        hasBoxes = annotations != nil
-        if photos == nil && logos.contains(ImageFolder.noLogoLabel) {
-            throw ImprintError.invalidSetting(
+        if let photos { return photos.labels }
+        guard !logos.contains(ImageFolder.noLogoLabel) else {
+            throw .invalidSetting(
                 name: annotations == nil ? "artwork" : "annotations", found: "the label \(ImageFolder.noLogoLabel)",
                 expected: "another label: this one is for photos that show no logo")
         }
-        let photoLabels = photos?.labels ?? [ImageFolder.noLogoLabel]
-        let others = photoLabels.filter { !logos.contains($0) }
-        guard others.count == 1 else {
-            throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, source: photos?.name ?? "")
-        }
-        let allLabels = photoLabels + logos.filter { !photoLabels.contains($0) }
-        let source = try DetectorSource(
-            photos, labels: allLabels, noLogoLabel: others[0], annotations: annotations, validation: validation)
-        self.source = source
-        let unknown = (validation?.usedLabels ?? []).filter { !logos.contains($0) }
-        if let validation, !unknown.isEmpty {
-            throw ImprintError.labelMismatch(folder: validation.name, unknown: unknown, labels: logos)
-        }
-        validationSource = try validation.map {
-            try DetectorSource(nil, labels: allLabels, noLogoLabel: others[0], annotations: $0)
-        }
-        let start = try DetectorStart(base: configuration.base, logos: logos.count)
-        self.start = start
-        let backgroundsText =
-            backgrounds.map {
-                $0.isEmpty ? "drawn patterns" : "\($0.count) photos (\(ImageFolder.digest(of: $0).prefix(12)))"
-            } ?? (hasPhotos ? "the photos without a logo" : "drawn patterns")
-        func data(_ digest: KeyPath<Artwork, String>) -> [String: String] {
-            let artworkTexts = logos.map { logo in
-                (artwork[logo] ?? []).map { "\($0.name) (\($0[keyPath: digest].prefix(12)))" }.joined(separator: ", ")
-                    + " of \(logo)"
-            }
-            var data = ["artwork": artworkTexts.joined(separator: "; "), "backgrounds": backgroundsText]
-            if annotations != nil { data["boxes"] = String(source.digest.prefix(12)) }
-            if let digest = start.baseDigest { data["base model"] = String(digest.prefix(12)) }
-            return data
-        }
-        var fingerprint = configuration.fingerprint(data: data(\.digest))
-        if validation != nil { fingerprint["validation"] = "photos with boxes" }
-        self.fingerprint = fingerprint
-        versionOneFingerprint = configuration.versionOneFingerprint(data: data(\.versionOneDigest))
+        return [ImageFolder.noLogoLabel]
+    }
+
+    /// Returns the names and digests of the artwork, as a fingerprint contains them.
+    private static func text(
+        of artwork: [String: [Artwork]], logos: [String], _ digest: KeyPath<Artwork, String>
+    ) -> String {
+        logos.map { logo in
+            (artwork[logo] ?? []).map { "\($0.name) (\($0[keyPath: digest].prefix(12)))" }.joined(separator: ", ")
+                + " of \(logo)"
+        }.joined(separator: "; ")
+    }
+
+    /// Returns the kind and the digest of the backgrounds, as a fingerprint contains them.
+    private static func text(ofBackgrounds backgrounds: [URL]?, hasPhotos: Bool) -> String {
+        guard let backgrounds else { return hasPhotos ? "the photos without a logo" : "drawn patterns" }
+        return backgrounds.isEmpty
+            ? "drawn patterns" : "\(backgrounds.count) photos (\(ImageFolder.digest(of: backgrounds).prefix(12)))"
     }
 
     /// The labels of the model: the labels of the photos and of the logos, in order.
@@ -170,11 +201,14 @@ struct DetectorTask: TrainingTask {
         }
     }
 
-    /// Reads the backgrounds of composites.
+    /// Reads the backgrounds of composites, without the validation photos.
     private func backdrops(_ photos: DetectorPhotos) throws -> Backdrops {
         let negatives = photos.negatives.filter(\.logos.isEmpty)
         defer { SystemMemory.returnFreed() }
-        let sources = backgrounds?.map { TrainingPhoto(url: $0, labels: []) } ?? negatives.map(\.photo)
+        // The split of the photos, or a validation folder, may hold out some of the backgrounds.
+        let heldOut = Set(photos.validation.map { $0.url.resolvingSymlinksInPath() })
+        let sources =
+            backgrounds?.removing(heldOut).map { TrainingPhoto(url: $0, labels: []) } ?? negatives.map(\.photo)
         return try Backdrops(
             sources, size: 224, seed: configuration.seed, workers: workers,
             inMemory: { backgrounds == nil ? negatives[$0].original : nil })

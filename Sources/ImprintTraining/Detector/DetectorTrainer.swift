@@ -39,8 +39,9 @@ public struct DetectorTrainer: BlockingTrainer {
     ///     another source. Exactly one of its labels has no artwork, and photos with this label show none of the logos; the other labels
     ///     are labels with artwork; see also `ImageFolder.init(at:logos:)`. Nil to train on artwork and drawn backgrounds only.
     ///   - annotations: Photos with the boxes of all objects of all labels, with or without artwork; a photo may show several objects.
-    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork; they may be among the
-    ///     other photos. Nil to hold out a part of the photos, or to use `DetectorConfiguration.validationFolder`.
+    ///   - validation: The annotated photos of the validation set, with labels of the other photos or of artwork. They may be among `photos`
+    ///     and `annotations`; the run does not train on them. Nil to hold out a part of the photos, or to use
+    ///     `DetectorConfiguration.validationFolder`.
     ///   - backgrounds: Photos without a logo, used as backgrounds of composites, or an empty array for drawn patterns. Annotated photos
     ///     with objects and validation photos are left out. Nil to use the photos without a logo, or drawn patterns if there are no photos.
     ///   - configuration: The hyperparameters.

@@ -140,6 +140,38 @@ import Testing
         }
     }
 
+    @Test("Validation photos among the annotated photos are not trained on") func validationAmongAnnotations() throws {
+        try withTemporaryFolder { folder in
+            let all = try annotatedFramesAndDiscs(in: folder, count: 18, seed: 1)
+            let validation = BoxAnnotations(uncheckedLabels: all.labels, photos: Array(all.photos.prefix(6)))
+            let run = try read(task(all, validation: validation))
+            #expect(run.trainingCount == 12 && run.validationCount == 6)
+            // Only validation photos are removed.
+            #expect(all.removing(validation.locations).photos == Array(all.photos.dropFirst(6)))
+            #expect(all.removing([]).photos == all.photos)
+        }
+    }
+
+    @Test("The photos that the split holds out are not backgrounds of composites") func heldOutBackgrounds() throws {
+        try withTemporaryFolder { scratch in
+            let artwork = try writeCross(to: scratch)
+            let photos = scratch.appending(path: "photos")
+            try writeNoise(to: photos, labels: ["cross", "other"], count: 6) { _, _, _, _ in }
+            func result(_ backgrounds: [URL]) throws -> TrainingResult {
+                try trainDetector(
+                    ["cross": [artwork]], photos: ImageFolder(at: photos), backgrounds: backgrounds, steps: [1, 1],
+                    poolSize: 4
+                ) { $0.validation = .fraction(0.34) }
+            }
+            let all = try ImageFolder.images(in: photos.appending(path: "other"))
+            let first = try result(all)
+            let heldOut = Set(try #require(first.evaluation).results.map(\.url.path))
+            let others = all.filter { !heldOut.contains($0.path) }
+            try #require(!others.isEmpty && others.count < all.count)
+            #expect(try bytes(of: result(others).model) == bytes(of: first.model))
+        }
+    }
+
     @Test("A photo whose boxes were all dropped is not a photo without objects of the folder")
     func droppedBoxes() throws {
         try withTemporaryFolder { folder in
