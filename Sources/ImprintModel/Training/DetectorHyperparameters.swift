@@ -111,7 +111,8 @@ extension DetectorPhase {
 /// 4. Phase 3 is repeated.
 ///
 /// Without photos of the logo, a repetition of phase 2 replaces phases 3 and 4. If there are photos with boxes, the batches of all phases
-/// contain crops around the objects; without artwork, these crops replace the composites.
+/// contain crops around the objects; without artwork, these crops replace the composites. If there are also photos of the logo without
+/// boxes, the network locates the logo in them before phase 2, too.
 public struct DetectorPhase: Codable, Hashable, Sendable {
     /// The number of steps, 1…100,000,000.
     public var steps: Int
@@ -128,6 +129,8 @@ public struct DetectorPhase: Codable, Hashable, Sendable {
     /// The share of mined hard negatives: crops of photos without a logo in which the network detected one.
     public var mined: Float
     /// The share of crops around the logo in photos that show it.
+    ///
+    /// In the first phase, these are only crops around the objects of photos with boxes, because the network cannot locate a logo yet.
     public var located: Float
 
     /// Creates a phase; the batches are divided in proportion to the shares.

@@ -54,7 +54,8 @@ final class DetectorObjective: TrainingObjective {
         if phases[round].mined > 0 {
             patches.mined = try evaluator.mine(patches.negatives, network, evaluationParameters)
         }
-        if phases[round].located > 0 { patches.located = try locate(evaluationParameters) }
+        // Before the first phase, the network has not learned any logo, so its detections would be random crops.
+        if phases[round].located > 0, round > 0 { patches.located = try locate(evaluationParameters) }
     }
 
     func trainingStep(round: Int, step: Int) throws -> StepLoss? {

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Imprint
+@testable import ImprintNetwork
 @testable import ImprintTraining
 
 /// The photos of a detector run: their labels, the dataset split, and the photos for the calibration.
@@ -195,6 +196,24 @@ import Testing
             let task = try task(training, validation: validation, backgrounds: files)
             // Every third training photo has no objects.
             #expect(task.fingerprint["backgrounds"]?.hasPrefix("4 photos") == true)
+        }
+    }
+
+    // MARK: Phases
+
+    @Test("An untrained network does not locate logos in photos without boxes") func firstPhase() throws {
+        try withTemporaryFolder { scratch in
+            let annotations = try annotatedFramesAndDiscs(in: scratch.appending(path: "a"), count: 12, seed: 1)
+            let folder = scratch.appending(path: "photos")
+            try writeNoise(to: folder, labels: ["disc", "other"], count: 3) { _, _, _, _ in }
+            var task = try task(annotations, photos: ImageFolder(at: folder, logos: annotations.labels))
+            _ = try task.readPhotos(earlier: nil, onEvent: { _ in }, checkContinues: {})
+            let objective = try #require(try task.makeObjective().objective as? DetectorObjective)
+            try #require(!objective.patches.positives.isEmpty)
+            try objective.beginRound(0, at: 0, evaluationParameters: objective.plan.parameters)
+            #expect(objective.patches.located.isEmpty)
+            try objective.beginRound(1, at: 0, evaluationParameters: objective.plan.parameters)
+            #expect(objective.patches.located.count == objective.patches.positives.count)
         }
     }
 
