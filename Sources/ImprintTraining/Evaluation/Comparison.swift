@@ -79,15 +79,11 @@ extension ImageClassifier {
             throw ImprintError.labelsDiffer(
                 first: labels.filter { otherIndices[$0] == nil }, second: other.labels.filter { !known.contains($0) })
         }
-        let outcomes = try Workers(threads).parallelMap(images.count, onProgress: onProgress) {
-            index throws -> Swift.Result<Comparison.Result, ImageError> in
+        let outcomes = try Workers(threads).results(ofPhotos: images.count, onProgress: onProgress) {
+            index throws -> Comparison.Result in
             let image = images[index]
-            do {
-                let (first, second) = try (confidences(of: image), other.confidences(of: image))
-                return .success(Comparison.Result(image, first, order.map { second[$0] }))
-            } catch let error as ImageError {
-                return .failure(error)
-            }
+            let (first, second) = try (confidences(of: image), other.confidences(of: image))
+            return Comparison.Result(image, first, order.map { second[$0] })
         }
         var results: [Comparison.Result] = []
         var skipped: [SkippedImage] = []

@@ -81,26 +81,19 @@ extension ImageClassifier {
         guard unknown.isEmpty else {
             throw ImprintError.labelMismatch(folder: annotations.name, unknown: unknown, labels: labels)
         }
-        let workers = Workers(threads)
         let photos = annotations.photos
+        let outcomes = try Workers(threads).results(ofPhotos: photos.count, onProgress: onProgress) {
+            index throws -> [DetectedObject] in
+            try checkCancellation()
+            return try detect(photos[index].url, minimumConfidence: 0)
+        }
         var predictions: [DetectionMetrics.Prediction] = []
         var skipped = annotations.skipped
-        for start in stride(from: 0, to: photos.count, by: 32) {
-            let portion = photos[start..<min(start + 32, photos.count)]
-            let results = workers.parallelMap(portion.count) { index in
-                Result {
-                    try checkCancellation()
-                    return try detect(portion[start + index].url, minimumConfidence: 0)
-                }
+        for (photo, outcome) in zip(photos, outcomes) {
+            switch outcome {
+            case .success(let detections): predictions.append((photo, detections))
+            case .failure(let error): skipped.append(SkippedImage(url: photo.url, reason: error))
             }
-            for (photo, result) in zip(portion, results) {
-                do {
-                    predictions.append((photo, try result.get()))
-                } catch let error as ImageError {
-                    skipped.append(SkippedImage(url: photo.url, reason: error))
-                }
-            }
-            onProgress(start + portion.count)
         }
         try annotations.checkEnoughAreReadable(skipped: skipped)
         return DetectionEvaluation(

@@ -68,14 +68,10 @@ extension ImageClassifier {
             throw ImprintError.labelMismatch(
                 folder: folder.name, unknown: unknown, labels: labels)
         }
-        let outcomes = try Workers(threads).parallelMap(folder.items.count, onProgress: onProgress) {
-            index throws -> Swift.Result<[Float], ImageError> in
+        let outcomes = try Workers(threads).results(ofPhotos: folder.items.count, onProgress: onProgress) {
+            index throws -> [Float] in
             try checkCancellation()
-            do {
-                return .success(try confidences(of: folder.items[index]))
-            } catch let error as ImageError {
-                return .failure(error)
-            }
+            return try confidences(of: folder.items[index])
         }
         let labelIndices = folder.labels.map { label in labels.firstIndex(of: label) ?? 0 }
         var results: [(photo: TrainingPhoto, confidences: [Float])] = []

@@ -26,14 +26,8 @@ extension ImageClassifier {
     ///   - threads: The number of threads; the results do not depend on it.
     /// - Throws: `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func acceptance(of photos: [URL], threads: Int = 1) throws -> NoveltyAcceptance {
-        let outcomes = try Workers(threads).parallelMap(photos.count) {
-            index throws -> Swift.Result<Bool, ImageError> in
-            do {
-                let novelty = try classifyWithNovelty(.file(photos[index])).novelty
-                return .success(!NoveltyRule.rejects(novelty))
-            } catch let error as ImageError {
-                return .failure(error)
-            }
+        let outcomes = try Workers(threads).results(ofPhotos: photos.count) { index throws -> Bool in
+            try !NoveltyRule.rejects(classifyWithNovelty(.file(photos[index])).novelty)
         }
         var (images, accepted) = (0, 0)
         var skipped: [SkippedImage] = []
