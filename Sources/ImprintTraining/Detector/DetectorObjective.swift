@@ -22,10 +22,8 @@ final class DetectorObjective: TrainingObjective {
     private(set) var validation: Validation?
     private let network: Network
     private let evaluator: DetectorEvaluator
-    private let batchSize: Int
+    private let batches: PatchBatches
     private let loss: HeatMapLoss
-    private let workers: Workers
-    private var memory: [UInt8]
 
     init(
         _ network: Network, parameters: Parameters, patches: DetectorPatches, phases: [DetectorPhase],
@@ -35,16 +33,14 @@ final class DetectorObjective: TrainingObjective {
         self.patches = patches
         self.phases = phases
         self.evaluator = evaluator
-        self.workers = workers
-        batchSize = hyperparameters.batchSize
+        batches = PatchBatches(patches, evaluator.preprocessing, workers: workers)
         plan = try ExecutionPlan(
             network, parameters: parameters,
             options: ExecutionPlan.Options(
-                batchSize: batchSize, mode: .training, workers: workers, seed: hyperparameters.seed
+                batchSize: patches.batchSize, mode: .training, workers: workers, seed: hyperparameters.seed
             ).limitingThreads(for: network))
         let boxSize = DetectorHead.logoDetector(logos: []).span / Float(DetectorHead.heatMapStride)
         loss = HeatMapLoss(network.output, boxSize: boxSize)
-        memory = Array(repeating: 0, count: batchSize * DetectorHead.patchSide * DetectorHead.patchSide * 3)
     }
 
     // MARK: Steps
@@ -59,24 +55,11 @@ final class DetectorObjective: TrainingObjective {
     }
 
     func trainingStep(round: Int, step: Int) throws -> StepLoss? {
-        let phase = phases[round]
         let stepOfRun = phases.prefix(round).reduce(0) { $0 + $1.steps } + step
-        let targets = try memory.withUnsafeMutableBufferPointer { memory in
-            let targets = try patches.fill(memory, of: phase, step: stepOfRun)
-            let count = memory.count / batchSize
-            let input = plan.input
-            let own = workers.processes?.part(of: batchSize).images ?? 0..<batchSize
-            workers.parallelForEach(own.count) { offset, _ in
-                let patch = own.lowerBound + offset
-                evaluator.preprocessing.normalize(
-                    UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
-                    into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
-            }
-            return targets
-        }
-        plan.forward(count: batchSize)
+        let targets = try batches.fill(plan.input, of: phases[round], step: stepOfRun)
+        plan.forward(count: patches.batchSize)
         let result = loss(logits: plan.output, targets: targets, gradient: plan.outputGradient)
-        return StepLoss(loss: result.loss, correct: result.correct, count: batchSize)
+        return StepLoss(loss: result.loss, correct: result.correct, count: patches.batchSize)
     }
 
     // MARK: Hard-negative mining

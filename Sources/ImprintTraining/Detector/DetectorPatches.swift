@@ -10,9 +10,10 @@ internal import ImprintSynthesis
 ///
 /// Sampling and augmentation depend only on the seed and the step.
 final class DetectorPatches {
+    /// The number of patches of a batch.
+    let batchSize: Int
     /// The number of composites of each kind that batches sample from.
     private let poolSize: Int
-    private let batchSize: Int
     /// Whether patches may be mirrored: only if every logo equals its mirror image.
     private let mirrors: Bool
 

@@ -258,12 +258,12 @@ public struct DetectorPersonalizer: Sendable {
         _ progress: PersonalizerProgress
     ) throws -> Trained {
         let rounds = rounds(hasBoxes: hasBoxes)
-        let extractor = try PatchFeatures(model, workers: workers)
+        let extractor = try PatchFeatures(model, patches, workers: workers)
         let replay = replay(extractor.shape)
         var samples = HeadSamples(extractor.shape)
         func train(_ round: Round) throws -> LogoHeadObjective.Head {
             for _ in 0..<round.batches {
-                try extractor.add(patches, round.phase, step: samples.count / PatchFeatures.batchSize, to: &samples)
+                try extractor.add(round.phase, step: samples.count / PatchFeatures.batchSize, to: &samples)
                 progress.done = samples.count
                 try progress.report()
             }

@@ -10,14 +10,14 @@ final class PatchFeatures {
     static let batchSize = 64
 
     private let plan: ExecutionPlan
-    private let preprocessing: Preprocessing
-    private let workers: Workers
-    private var memory: [UInt8]
+    private let batches: PatchBatches
 
     /// The shape of the features of a patch, [rows, columns, channels].
     var shape: TensorShape { plan.network.output }
 
-    init(_ model: ModelFile, workers: Workers) throws {
+    /// - Parameter patches: The patches, in batches of `batchSize`.
+    init(_ model: ModelFile, _ patches: DetectorPatches, workers: Workers) throws {
+        precondition(patches.batchSize == Self.batchSize, "there are \(patches.batchSize) patches in a batch")
         guard let features = try model.network.patchFeatures() else {
             throw ImprintError.noHead(network: model.network.name)
         }
@@ -26,26 +26,13 @@ final class PatchFeatures {
         plan = try ExecutionPlan(
             features, parameters: parameters,
             options: ExecutionPlan.Options(batchSize: Self.batchSize, workers: workers).limitingThreads(for: features))
-        preprocessing = model.preprocessing
-        self.workers = workers
-        memory = Array(repeating: 0, count: Self.batchSize * DetectorHead.patchSide * DetectorHead.patchSide * 3)
+        batches = PatchBatches(patches, model.preprocessing, workers: workers)
     }
 
     /// Adds the features of a batch of patches.
-    func add(
-        _ patches: DetectorPatches, _ phase: DetectorPhase, step: Int, to samples: inout HeadSamples
-    ) throws {
-        let count = memory.count / Self.batchSize
-        let targets = try memory.withUnsafeMutableBufferPointer { memory in
-            let targets = try patches.fill(memory, of: phase, step: step)
-            let input = plan.input
-            workers.parallelForEach(Self.batchSize) { patch, _ in
-                preprocessing.normalize(
-                    UnsafeBufferPointer(rebasing: memory[(patch * count)..<((patch + 1) * count)]),
-                    into: UnsafeMutableBufferPointer(rebasing: input[(patch * count)..<((patch + 1) * count)]))
-            }
-            return targets
-        }
+    /// - Throws: The errors of `PatchBatches.fill(_:of:step:)`, and `ImprintError.nonFiniteOutput` if a feature is not finite.
+    func add(_ phase: DetectorPhase, step: Int, to samples: inout HeadSamples) throws {
+        let targets = try batches.fill(plan.input, of: phase, step: step)
         plan.forward(count: Self.batchSize)
         guard plan.output.allSatisfy(\.isFinite) else {
             throw ImprintError.nonFiniteOutput(network: plan.network.name)
@@ -79,7 +66,8 @@ extension DetectorHead {
         else {
             let (height, width) = (features.output.height, features.output.width)
             throw unsupported(
-                "a stride of \(stride) pixels and heat maps of \(height)x\(width) for a patch of 96x96",
+                "a stride of \(stride) pixels and heat maps of \(height)x\(width) for a patch of "
+                    + "\(Self.patchSide)x\(Self.patchSide)",
                 "a stride of \(Self.heatMapStride) and \(positions)x\(positions)")
         }
         guard (head.layer as? Convolution)?.hasBias == true else {
