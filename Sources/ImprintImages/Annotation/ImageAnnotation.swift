@@ -5,7 +5,9 @@ internal import ImprintCore
 package struct ImageAnnotation: Sendable {
     /// A bounding box with its caption.
     package struct Box: Sendable {
+        /// The box; the part outside of the photo is not drawn.
         package let rectangle: NormalizedRectangle
+        /// The caption, which starts with the label.
         package let caption: String
 
         package init(_ rectangle: NormalizedRectangle, caption: String) {

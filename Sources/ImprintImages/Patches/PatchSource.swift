@@ -7,7 +7,7 @@ package struct PatchWindow: Codable, Hashable, Sendable {
     /// The centre, in pixels of the photo; (0, 0) is the centre of the first pixel.
     package var x: Float
     package var y: Float
-    /// The side, in pixels of the photo.
+    /// The side, in pixels of the photo; more than 0.
     package var side: Float
     /// The rotation, in radians.
     package var angle: Float
@@ -20,6 +20,7 @@ package struct PatchWindow: Codable, Hashable, Sendable {
     }
 
     /// Maps a point of the photo to the patch, in pixels of the patch from its centre.
+    /// - Parameter patch: The side of the patch, in pixels.
     package func position(ofX pointX: Float, y pointY: Float, patch: Float) -> (x: Float, y: Float) {
         let scale = patch / side
         let (dx, dy) = ((pointX - x) * scale, (pointY - y) * scale)

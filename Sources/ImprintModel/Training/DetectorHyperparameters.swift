@@ -23,7 +23,7 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
     public var optimizer = AdamW.Options(beta1: 0.9, beta2: 0.99, weightDecay: 0.03, gradientClipping: 2)
     /// The decay of the exponential moving average (EMA) of the parameters, 0 < x < 1.
     public var emaDecay: Float = 0.995
-    /// The number of composites that are held in memory.
+    /// The number of composites of each kind that are held in memory, 1…100,000.
     package var poolSize = 600
     /// The number of training photos whose features the model keeps for personalization, 0…65,536; see `Rehearsal`.
     public var rehearsalImages = 512

@@ -20,7 +20,7 @@ public struct DetectorConfiguration: Sendable {
     /// of the whole image: those of EfficientNet-Lite, MobileNet v1 and v2, ResNet and SqueezeNet, but not squeeze-and-excitation. Its layers
     /// are trained with 0.3 times the learning rate.
     public var base: ModelFile?
-    /// The number of threads; the result does not depend on it.
+    /// The number of threads, 1…256; the result does not depend on it.
     public var threads = Processors.coreCount
     /// The processes that train together; nil for a single process.
     ///
@@ -28,7 +28,7 @@ public struct DetectorConfiguration: Sendable {
     package var processes: ProcessGroup?
     /// The precision of the tensors in the model file.
     public var precision = Safetensors.Precision.float32
-    /// The maximum memory for photos, in bytes.
+    /// The maximum memory for photos, in bytes, at least 0.
     ///
     /// Nil means half of the available memory, at most 512 MB. The result does not depend on it.
     public var memoryLimit: Int?

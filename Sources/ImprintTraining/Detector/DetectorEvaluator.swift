@@ -115,7 +115,9 @@ struct DetectorEvaluator {
         }
     }
 
-    /// Mines hard negatives: the six strongest false detections of each logo in each image; a detection of several logos counts once.
+    /// Mines hard negatives: of the six strongest detections of each logo in each image, those away from all objects.
+    ///
+    /// A detection of several logos counts once.
     func mine(
         _ images: [GroundTruthImage], _ network: Network, _ parameters: Parameters
     ) throws -> [DetectorPatches.Detection] {

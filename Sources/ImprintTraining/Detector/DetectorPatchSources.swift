@@ -2,7 +2,7 @@ internal import Imprint
 internal import ImprintImages
 internal import ImprintSynthesis
 
-/// What patches are cut from, besides random windows.
+/// The images that patches show, and the locations of logos in them.
 extension DetectorPatches {
     /// A detection of the network in an image.
     struct Detection: Codable, Hashable, Sendable {

@@ -9,11 +9,11 @@ extension DetectorPersonalizer {
         public var seed: UInt64 = 0
         /// The number of threads, 1…256; the result does not depend on it.
         public var threads = Processors.coreCount
-        /// The maximum memory for photos, in bytes.
+        /// The maximum memory for photos, in bytes, at least 0.
         ///
         /// Nil means half of the available memory, at most 512 MB. The result does not depend on it.
         public var memoryLimit: Int?
-        /// The amount of training, relative to the default.
+        /// The amount of training, relative to the default; more than 0.
         package var scale = 1.0
 
         /// Creates the default configuration.

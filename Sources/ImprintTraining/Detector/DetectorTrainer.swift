@@ -31,8 +31,15 @@ public struct DetectorTrainer: BlockingTrainer {
 
     /// Creates a trainer.
     ///
-    /// The run throws `ImprintError.invalidSetting` if there is neither artwork nor annotations, or if a label has an empty list of artwork,
-    /// and `ImageError.invalidSource` if the labels or the photos are inconsistent, or if a photo of `photos` has several labels or none.
+    /// The run throws the errors of `TrainingRun`, and before it trains:
+    /// - `ImprintError.invalidSetting` if there is neither artwork nor a box, if a label has an empty list of artwork, or if a setting is out of
+    ///   range.
+    /// - `ImageError.invalidSource` if the labels or the photos are inconsistent, or if a photo of `photos` has several labels or none.
+    /// - `ImprintError.notOneLabelWithoutLogo` unless exactly one label of `photos` is not the label of a logo.
+    /// - `ImprintError.noPhotosWithoutLogo` if no photo without a logo and no annotated photo is left to train on.
+    /// - `ImprintError.labelMismatch` if an object of `validation` has a label that training does not know.
+    /// - `ImprintError.unsupportedBackbone` if `DetectorConfiguration.base` cannot be a backbone.
+    /// - `ImageError` if too few photos can be read.
     /// - Parameters:
     ///   - artwork: The artwork by label; several artworks of one label are variants of one logo. It may be empty if there are annotations.
     ///   - photos: The photos, with one label each: a folder (`ImageFolder`), a list (`LabelList`), photos in memory (`InMemorySource`), or

@@ -9,7 +9,8 @@ struct GroundTruthImage {
     let source: PatchSource
     var objects: [GroundTruthObject] = []
 
-    /// Returns whether the centre of a detection of any logo lies in the box of an object, or close to it.
+    /// Returns whether the centre of a detection lies in the box of an object, or close to it.
+    /// - Parameter logo: The logo of the objects; nil for the objects of all logos.
     func hasObject(at peak: PyramidScanner.Peak, logo: Int? = nil) -> Bool {
         objects.contains { object in
             (logo == nil || object.logo == logo) && abs(peak.x - object.x) < 0.75 * object.width

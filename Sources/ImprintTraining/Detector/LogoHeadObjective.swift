@@ -76,6 +76,9 @@ final class LogoHeadObjective: TrainingObjective {
     }
 
     /// Trains the head.
+    /// - Parameters:
+    ///   - steps: The number of steps, at least 1.
+    ///   - shouldStop: Called after each step; the head is returned early if it returns true.
     /// - Throws: `TrainingDivergedError` if a parameter is not finite, and the errors of `shouldStop`.
     func run(steps: Int, shouldStop: () throws -> Bool) throws -> Head {
         var options = TrainingLoop.Options(

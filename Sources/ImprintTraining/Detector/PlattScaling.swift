@@ -9,6 +9,8 @@ struct PlattScaling: Equatable {
     var offset = 0.0
 
     /// Fits the curve to the scores of images with and without the logo.
+    ///
+    /// Without scores of both kinds, the slope is 1 and the offset 0, which stands for a logo without a calibration.
     init(positives: [Float], negatives: [Float]) {
         guard !positives.isEmpty, !negatives.isEmpty else { return }
         let all = (positives + negatives).map(Double.init)

@@ -42,7 +42,7 @@ extension ImageClassifier {
     /// Evaluates a detector on annotated photos.
     /// - Parameters:
     ///   - annotations: The photos and their boxes; the labels of all boxes are those of the detector.
-    ///   - threads: The number of photos to process at the same time.
+    ///   - threads: The number of photos to process at the same time, at least 1.
     ///   - onProgress: A closure that receives the number of processed photos.
     /// - Returns: The metrics of all detections, however low their confidence, and those at the model's thresholds.
     /// - Throws: `ImprintError.notADetector` if the model classifies whole images, `ImprintError.labelMismatch` if the annotations have
@@ -58,7 +58,7 @@ extension ImageClassifier {
     /// If the task is cancelled, the evaluation ends after the current photos, and throws `CancellationError`.
     /// - Parameters:
     ///   - annotations: The photos and their boxes; the labels of all boxes are those of the detector.
-    ///   - threads: The number of photos to process at the same time.
+    ///   - threads: The number of photos to process at the same time, at least 1.
     ///   - onProgress: A closure that receives the number of processed photos, on the thread of the evaluation.
     /// - Throws: The errors of the function without `async`, and `CancellationError`.
     public func evaluate(

@@ -9,7 +9,7 @@ extension ImageClassifier {
     /// and lists them.
     /// - Parameters:
     ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
-    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - threads: The number of threads, at least 1; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
     /// - Throws: `ImageError.invalidSource` if the labels or the photos of the source are inconsistent.
     ///   `ImprintError.notOneLabel` for a photo with several labels or none; see `evaluateMultiLabel(on:threads:onProgress:)`.
@@ -27,7 +27,7 @@ extension ImageClassifier {
     /// If the task is cancelled, the evaluation ends after the current images, and throws `CancellationError`.
     /// - Parameters:
     ///   - folder: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
-    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - threads: The number of threads, at least 1; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images, on the thread of the evaluation.
     /// - Throws: The errors of the function without `async`, and `CancellationError`.
     public func evaluate(

@@ -46,6 +46,10 @@ public struct Evaluation: Sendable {
     public let skipped: [SkippedImage]
 
     /// Creates an evaluation.
+    /// - Parameters:
+    ///   - labels: The labels, each only once, in the order of the classifier's outputs.
+    ///   - results: The result of each readable image, with the index of a label and a confidence for each label.
+    ///   - skipped: The images that could not be read.
     public init(labels: [String], results: [Result], skipped: [SkippedImage]) {
         self.labels = labels
         self.results = results

@@ -150,7 +150,7 @@ extension ImageClassifier {
     /// all labels of the model, but must not contain others. The evaluation skips unreadable images, and lists them.
     /// - Parameters:
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
-    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - threads: The number of threads, at least 1; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
     /// - Throws: `ImageError.invalidSource` if the labels or the photos of the source are inconsistent, `ImprintError.labelMismatch` for a label
     ///   that the model does not have, `ImageError` if more than half of the images, or all of a label, cannot be read,
@@ -166,7 +166,7 @@ extension ImageClassifier {
     /// If the task is cancelled, the evaluation ends after the current images, and throws `CancellationError`.
     /// - Parameters:
     ///   - photos: The images: a folder (`ImageFolder`), a list (`LabelList`), or images in memory (`InMemorySource`).
-    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - threads: The number of threads, at least 1; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images, on the thread of the evaluation.
     /// - Throws: The errors of the function without `async`, and `CancellationError`.
     public func evaluateMultiLabel(

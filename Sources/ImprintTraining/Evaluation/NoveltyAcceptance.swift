@@ -23,7 +23,7 @@ extension ImageClassifier {
     /// Without a novelty rule, every photo is accepted.
     /// - Parameters:
     ///   - photos: The photos.
-    ///   - threads: The number of threads; the results do not depend on it.
+    ///   - threads: The number of threads, at least 1; the results do not depend on it.
     /// - Throws: `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func acceptance(of photos: [URL], threads: Int = 1) throws -> NoveltyAcceptance {
         let outcomes = try Workers(threads).results(ofPhotos: photos.count) { index throws -> Bool in

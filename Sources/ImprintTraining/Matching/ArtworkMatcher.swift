@@ -47,7 +47,7 @@ public final class ArtworkMatcher: Sendable {
     /// - Parameters:
     ///   - artwork: The artwork of each label: one or more variants of a logo. Labels without artwork are ignored.
     ///   - features: The features to compare; nil for those that come with Imprint.
-    ///   - threads: The maximum number of threads for one photo. The result does not depend on it.
+    ///   - threads: The maximum number of threads for one photo, at least 1. The result does not depend on it.
     /// - Throws: `ArtworkError.tooLong` if a logo is longer than 32 to 1, `ImprintError.nonFiniteOutput` if a feature is not finite,
     ///   `ImprintError.unsupportedImageSize` if the network of the features accepts only one size, `ImprintError.outOfMemory`.
     public convenience init(_ artwork: [String: [Artwork]], features: LocalFeatures? = nil, threads: Int = 1) throws {
@@ -74,7 +74,7 @@ public final class ArtworkMatcher: Sendable {
                 let ratio = max(whole.width, whole.height) / min(whole.width, whole.height)
                 guard ratio <= Self.longestRatio else {
                     throw ArtworkError.tooLong(
-                        name: artwork.name, ratio: Int(ratio), maximum: Int(Self.longestRatio))
+                        name: artwork.name, ratio: Int(ratio.rounded(.up)), maximum: Int(Self.longestRatio))
                 }
                 artworks.append((label, views.count..<(views.count + drawn.parts.count)))
                 views += drawn.parts.map { (drawn, $0) }
