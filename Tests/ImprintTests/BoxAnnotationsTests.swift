@@ -31,6 +31,16 @@ import Testing
         }
     }
 
+    @Test("Photos whose names differ only in their Unicode normalization are different") func normalization() throws {
+        let photos = ["caf\u{e9}", "cafe\u{301}"].map { name in
+            AnnotatedPhoto(
+                url: URL(filePath: "/\(name).png"), width: 9, height: 9,
+                objects: [AnnotatedPhoto.Object(label: "cat", box: .all)])
+        }
+        let annotations = try BoxAnnotations(labels: ["cat"], photos: photos)
+        #expect(Set(annotations.photos) == Set(photos) && annotations.warnings.isEmpty)
+    }
+
     @Test("The annotations do not depend on the number of threads that read the photos", arguments: [1, 2, 7])
     func threads(count: Int) throws {
         let images = (0..<9).map { "{\"id\": \($0 + 7), \"file_name\": \"\($0).png\"}" }.joined(separator: ",")

@@ -139,10 +139,17 @@ struct BoxCollector {
         if recordsProblems { problems.append(BoxProblem(kind: kind, photo: photo, details: details())) }
     }
 
+    /// Groups the entries of each photo, in the order of the photos' paths.
+    ///
+    /// The bytes of the paths decide, because names that differ only in their Unicode normalization are equal strings.
+    private static func grouped<Entry>(_ entries: [Entry], by url: (Entry) -> URL) -> [[Entry]] {
+        Dictionary(grouping: entries) { Array(url($0).standardizedFileURL.displayPath.utf8) }
+            .sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
+    }
+
     /// Adds photos; reads the header of each of their files once.
     mutating func add(_ stated: [StatedPhoto], workers: Workers) {
-        let groups = Dictionary(grouping: stated) { $0.url.standardizedFileURL.displayPath }
-            .sorted { precedes($0.key, $1.key) }.map(\.value)
+        let groups = Self.grouped(stated, by: \.url)
         let headers = workers.parallelMap(groups.count) { index in
             Result { () throws(ImageError) in try ImageFile.information(of: groups[index][0].url) }
         }
@@ -174,8 +181,7 @@ struct BoxCollector {
     /// - Throws: `BoxAnnotationsError.invalidEntry` if a photo has no pixels, or if an object does not have one of the labels.
     mutating func add(_ annotated: [AnnotatedPhoto], labels: [String]) throws(BoxAnnotationsError) {
         let known = Set(labels)
-        let groups = Dictionary(grouping: annotated) { $0.url.standardizedFileURL.displayPath }
-            .sorted { precedes($0.key, $1.key) }.map(\.value)
+        let groups = Self.grouped(annotated, by: \.url)
         for entries in groups {
             let photo = entries[0]
             guard photo.width > 0, photo.height > 0 else {

@@ -22,8 +22,8 @@ struct FoldStore {
     private let annotated: [URL: AnnotatedPhoto]
     /// The paths of the photos in their source, by their locations.
     private let paths: [URL: String]
-    /// The indices of the photos by their paths.
-    private let indices: [String: Int]
+    /// The indices of the photos by the bytes of their paths.
+    private let indices: [[UInt8]: Int]
 
     /// Opens or creates the folder, and locks it.
     /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` if it has finished
@@ -42,7 +42,7 @@ struct FoldStore {
         annotated = Dictionary(
             (annotations?.photos ?? []).map { ($0.url, $0) }, uniquingKeysWith: { first, _ in first })
         paths = photos.pathsByURL
-        indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
+        indices = photos.indicesByPath
         AtomicFile.removeUnfinished(in: folder)
         let file = folder.appending(path: Self.settingsName)
         // A run that ended before its first fold, such as one with too many folds, does not determine the settings.
@@ -83,7 +83,7 @@ struct FoldStore {
         var read: Set<Int> = []
         var results: [MultiLabelEvaluation.Result] = []
         for image in kept.images {
-            guard let index = indices[image.file], evaluated.contains(index), read.insert(index).inserted,
+            guard let index = indices[Array(image.file.utf8)], evaluated.contains(index), read.insert(index).inserted,
                 Set(image.trueLabels) == Set(photos.items[index].labels.map { photos.labels[$0] })
             else {
                 throw UnusableFold(reason: "it has the photo \(image.file), which is not in this fold")
@@ -104,7 +104,7 @@ struct FoldStore {
 
     /// Returns the photos of the fold without stored predictions.
     private func skippedPhotos(_ kept: KeptFold, _ split: CrossValidationRunner.Split) -> [SkippedImage] {
-        let read = Set(kept.images.compactMap { indices[$0.file] })
+        let read = Set(kept.images.compactMap { indices[Array($0.file.utf8)] })
         return split.evaluated.filter { !read.contains($0) }.map { index in
             let url = photos.items[index].url
             return SkippedImage(

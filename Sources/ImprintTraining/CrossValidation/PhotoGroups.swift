@@ -58,10 +58,10 @@ struct PhotoGroups {
     /// Joins groups of paths in the source.
     private static func join(_ groups: [[String]], of photos: any TrainingSource, _ union: inout UnionFind) throws {
         guard !groups.isEmpty else { return }
-        let indices = Dictionary(photos.items.enumerated().map { (photos.path(of: $1), $0) }) { first, _ in first }
+        let indices = photos.indicesByPath
         for group in groups {
             let members = try group.map { path in
-                guard let index = indices[path] else {
+                guard let index = indices[Array(path.utf8)] else {
                     throw CrossValidationError.unknownPhoto(path: path, source: photos.name)
                 }
                 return index
@@ -138,5 +138,14 @@ struct PhotoGroups {
     /// Returns the number of photos of each label that has photos.
     private static func counts(_ photos: [Int], _ labels: [[Int]]) -> [Int: Int] {
         photos.reduce(into: [:]) { counts, photo in for label in labels[photo] { counts[label, default: 0] += 1 } }
+    }
+}
+
+extension TrainingSource {
+    /// The indices of the photos by the bytes of their identifiers.
+    ///
+    /// Bytes, because identifiers that differ only in their Unicode normalization are equal strings.
+    var indicesByPath: [[UInt8]: Int] {
+        Dictionary(items.enumerated().map { (Array(path(of: $1).utf8), $0) }, uniquingKeysWith: { first, _ in first })
     }
 }

@@ -175,6 +175,36 @@ import Testing
         }
     }
 
+    @Test("Photos whose names differ only in their Unicode normalization have separate predictions and groups")
+    func normalization() throws {
+        try withImages(perLabel: 4) { folder in
+            let files = try ImageFolder(at: folder)
+            let names = ["caf\u{e9}", "cafe\u{301}"]
+            var photos = InMemorySource(labels: files.labels)
+            for (index, item) in files.items.enumerated() {
+                try photos.append(
+                    Data(contentsOf: item.url), labels: [files.labels[item.label]],
+                    identifier: index < 2 ? names[index] : files.path(of: item))
+            }
+            let groups = try PhotoGroups(
+                photos, additional: [[names[1], photos.items[2].identifier]], keepsGroupsTogether: false,
+                workers: .init(1), onProgress: { _ in }
+            ).groups
+            #expect(groups.prefix(2) == [[0], [1, 2]])
+            try withTemporaryFolder { root in
+                func run() throws -> CrossValidationResult {
+                    try validation(of: photos) { options in
+                        options.folds = 2
+                        options.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory)
+                    }.run()
+                }
+                let first = try run()
+                let second = try run()
+                #expect(second.folds.allSatisfy(\.isKept) && predictions(second) == predictions(first))
+            }
+        }
+    }
+
     @Test("A folder without finished folds accepts other settings") func folderWithoutFolds() throws {
         try withImages(perLabel: 4) { folder in
             try withTemporaryFolder { root in
