@@ -41,6 +41,23 @@ import Testing
         #expect(Set(annotations.photos) == Set(photos) && annotations.warnings.isEmpty)
     }
 
+    @Test(
+        "Of labels that differ only in their Unicode normalization, the first one in the order of scalars remains",
+        arguments: [
+            [
+                "set.json": cocoText(
+                    cocoBox("1, 2, 3, 4"),
+                    categories: "{\"id\": 1, \"name\": \"caf\u{e9}\"}, {\"id\": 2, \"name\": \"cafe\u{301}\"}")
+            ],
+            ["data.yaml": "names: [caf\u{e9}, cafe\u{301}]", "labels/a.txt": "0 .5 .5 .5 .5"],
+        ])
+    func equalLabels(files: [String: String]) throws {
+        try withAnnotatedPhotos(files) { folder in
+            let labels = try BoxAnnotations(contentsOf: folder).labels
+            #expect(labels.map { Array($0.unicodeScalars) } == [Array("cafe\u{301}".unicodeScalars)])
+        }
+    }
+
     @Test("The annotations do not depend on the number of threads that read the photos", arguments: [1, 2, 7])
     func threads(count: Int) throws {
         let images = (0..<9).map { "{\"id\": \($0 + 7), \"file_name\": \"\($0).png\"}" }.joined(separator: ",")

@@ -134,7 +134,9 @@ public struct BoxAnnotations: Sendable {
             throw .noUsableBoxes(file: file, entry: entry, problem: problem)
         }
         var collector = collector
-        self.labels = Set(labels).sorted(by: precedes)
+        // Labels that differ only in their Unicode normalization are equal strings; the first one remains, in any order of the file.
+        var known: Set<String> = []
+        self.labels = labels.sorted(by: precedes).filter { known.insert($0).inserted }
         collector.warnAboutLabelsWithoutBoxes(self.labels)
         photos = collector.photos
         warnings = collector.warnings.lines(

@@ -22,7 +22,7 @@ struct YOLOAnnotations {
     }
 
     func contents() throws -> AnnotationContents {
-        var contents = AnnotationContents(labels: Array(Set(names.values)), photos: [])
+        var contents = AnnotationContents(labels: Array(names.values), photos: [])
         var unique: Set<String> = []
         for (_, name) in names.sorted(by: { $0.key < $1.key }) where !unique.insert(name).inserted {
             contents.warnings.add(.equalNames, name)
