@@ -152,4 +152,26 @@ import Testing
         #expect(try decode(plain.dropLast(2) + [0, 0, 0, 7] + plain.suffix(2)) == decode(plain))
         #expect(try decode(plain + [1, 2, 3]) == decode(plain))
     }
+
+    @Test(
+        "An unknown version of JFIF and the spectral selection that some phones write do not matter",
+        arguments: [false, true], [false, true])
+    func unusualFields(hasUnknownVersion: Bool, hasUnusualSelection: Bool) throws {
+        let plain = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
+        var bytes = plain
+        if hasUnknownVersion {
+            let majorVersion = try #require(bytes.firstRange(of: Array("JFIF\0".utf8))).upperBound
+            bytes[majorVersion] = 0
+        }
+        if hasUnusualSelection {
+            let scan = try #require(bytes.firstRange(of: [0xFF, 0xDA])).lowerBound
+            // After the marker, the length, the number of components, two bytes for each of them, and the first frequency.
+            let lastFrequency = scan + 2 + 2 + 1 + 2 * 3 + 1
+            #expect(bytes[lastFrequency] == 63)
+            bytes[lastFrequency] = 0
+        }
+        #expect(try decode(bytes) == decode(plain))
+        // A file that is also cut short is still an error.
+        #expect(throws: ImageError.self) { try decode(Array(bytes.prefix(bytes.count * 3 / 4))) }
+    }
 }

@@ -45,15 +45,21 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return .profile(parts.flatMap { $0.dropFirst(overhead) })
     }
 
-    /// The number of bytes of coefficients that the decoder buffers: all if there are several scans, else none.
-    var coefficientByteCount: Int {
+    /// The last frame header before the first scan, and the index of the marker of this scan, or of invalid bytes.
+    private var firstScan: (frame: (marker: UInt8, content: [UInt8])?, index: Int) {
         var segments = self
         var frame: (marker: UInt8, content: [UInt8])?
         while let (marker, content) = segments.next() {
             // Of the markers 0xC0 to 0xCF, these are not frames: Huffman tables, extensions, arithmetic conditioning.
             if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) { frame = (marker, Array(content)) }
         }
-        guard let (marker, content) = frame, content.count >= 6 else { return 0 }
+        return (frame, segments.position)
+    }
+
+    /// The number of bytes of coefficients that the decoder buffers: all if there are several scans, else none.
+    var coefficientByteCount: Int {
+        let first = firstScan
+        guard let (marker, content) = first.frame, content.count >= 6 else { return 0 }
         func pair(_ offset: Int) -> Int { Int(content[offset]) << 8 | Int(content[offset + 1]) }
         let (height, width) = (pair(1), pair(3))
         var components: [(across: Int, down: Int)] = []
@@ -61,8 +67,8 @@ struct JPEGSegments: Sequence, IteratorProtocol {
             components.append((Int(content[offset + 1] >> 4), Int(content[offset + 1] & 15)))
         }
         // The number of components in the first scan follows its marker and length.
-        let scan = segments.position + 4
-        let isInterleaved = scan < segments.bytes.count && Int(segments.bytes[scan]) == components.count
+        let scan = first.index + 4
+        let isInterleaved = scan < bytes.count && Int(bytes[scan]) == components.count
         let isProgressive = marker & 3 == 2
         guard isProgressive || !isInterleaved else { return 0 }
         let across = 8 * Swift.max(components.map { $0.across }.max() ?? 0, 1)
@@ -76,11 +82,33 @@ struct JPEGSegments: Sequence, IteratorProtocol {
 
     /// Whether the file has the marker of its end after the start of its first scan.
     var hasEnd: Bool {
-        var segments = self
-        while segments.next() != nil {}
         // Within a scan, a zero follows each byte 0xFF that is not part of a marker. Some writers add bytes after the end.
-        let scan = bytes[Swift.min(segments.position, bytes.count)...]
+        let scan = bytes[Swift.min(firstScan.index, bytes.count)...]
         return zip(scan, scan.dropFirst()).contains { $0 == 0xFF && $1 == 0xD9 }
+    }
+
+    /// Returns the file with standard values of two fields that do not change the image: the version of JFIF, and the spectral selection of the
+    /// first scan of a sequential JPEG, which some phones write wrongly.
+    ///
+    /// The decoder warns about other values, and it reports only its first warning, which would hide one about damaged data.
+    func withStandardFields() -> [UInt8] {
+        var result = bytes
+        let prefix = Array("JFIF\0".utf8)
+        for (marker, content) in self where marker == 0xE0 && content.starts(with: prefix) {
+            let majorVersion = content.startIndex + prefix.count
+            if majorVersion < content.endIndex, result[majorVersion] != 1 { result[majorVersion] = 1 }
+        }
+        let (frame, scan) = firstScan
+        // Baseline; extended, with Huffman or arithmetic coding.
+        let sequential: [UInt8] = [0xC0, 0xC1, 0xC9]
+        guard let marker = frame?.marker, sequential.contains(marker), scan + 4 < bytes.count, bytes[scan + 1] == 0xDA
+        else { return result }
+        // The marker, the length, the number of components with two bytes each; then the first and last frequency, and the bit positions.
+        let start = scan + 5 + 2 * Int(bytes[scan + 4])
+        let standard: [UInt8] = [0, 63, 0]
+        guard start + standard.count <= bytes.count, !bytes[start...].starts(with: standard) else { return result }
+        result.replaceSubrange(start..<(start + standard.count), with: standard)
+        return result
     }
 
     /// Whether the file has Adobe's marker, which means that CMYK is inverted.
