@@ -38,10 +38,10 @@ enum Main {
         } catch {
             // Errors at run time are about files, so the usage would not help. Further lines are indented: a file name cannot fake a message.
             let lines = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }
-            let message = lines.joined(separator: "\n")
+            let message = lines.joined(separator: "\n").replacingScalars { $0 == "\n" ? "\n  " : nil }
             end(
                 isWrongUsage(error) ? ExitCode.validationFailure : error,
-                message.isEmpty ? "" : "Error: " + message.replacing("\n", with: "\n  "))
+                message.isEmpty ? "" : "Error: " + message)
         }
     }
 

@@ -142,7 +142,9 @@ func shellQuoted(_ word: String) -> String {
     let plain = word.unicodeScalars.allSatisfy {
         $0.properties.isAlphabetic || ("0"..."9").contains($0) || "-_./,=:+%@".unicodeScalars.contains($0)
     }
-    return plain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    if plain && !word.isEmpty { return word }
+    let escaped = word.replacingScalars { $0 == "'" ? "'\\''" : nil }
+    return "'\(escaped)'"
 }
 
 extension CropAndScale: ExpressibleByArgument {}

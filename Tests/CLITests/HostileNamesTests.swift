@@ -70,6 +70,7 @@ import Testing
             ),
             // The continuation lines of an error are indented.
             ("evaluate m.imprint more", "new\\u{1B}c\n  Forged: line"),
+            ("evaluate m.imprint \"$(printf 'x\\r\\nForged: line')\"", "x\\u{D}\n  Forged: line"),
         ])
     func textOutput(command: String, expected: String) throws {
         try withNames { folder in

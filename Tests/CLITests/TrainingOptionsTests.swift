@@ -125,7 +125,7 @@ import Testing
         arguments: [
             ("flip,noise", "flip,noise"), ("my photos", "'my photos'"), ("", "''"), ("it's", "'it'\\''s'"),
             ("$HOME", "'$HOME'"),
-            ("Füße/ü.jpg", "Füße/ü.jpg"), ("a;b", "'a;b'"),
+            ("Füße/ü.jpg", "Füße/ü.jpg"), ("a;b", "'a;b'"), ("'\u{301};b", "''\\''\u{301};b'"),
         ])
     func quoting(word: String, quoted: String) { #expect(shellQuoted(word) == quoted) }
 }

@@ -22,6 +22,16 @@ import Testing
         ] as [([UInt8], String)])
     func escaped(name: [UInt8], text: String) { #expect(escapedName(name) == text) }
 
+    @Test(
+        "Scalars within longer characters are replaced",
+        arguments: [
+            ("\"a\"", "''a''"), ("\"\u{301}", "''\u{301}"), ("\r\n\"", "\r;''"), ("e\u{301}", "e\u{301}"), ("", ""),
+        ])
+    func replacedScalars(text: String, expected: String) {
+        let replaced = text.replacingScalars { $0 == "\"" ? "''" : $0 == "\n" ? ";" : nil }
+        #expect(Array(replaced.utf8) == Array(expected.utf8))
+    }
+
     @Test("Names are sorted by their UTF-8 bytes") func order() {
         #expect(["b", "ä", "a", "Z", "z"].sorted(by: precedes) == ["Z", "a", "b", "z", "ä"])
     }

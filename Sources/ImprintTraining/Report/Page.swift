@@ -1,3 +1,4 @@
+internal import ImprintCore
 package import ImprintModel
 
 /// A self-contained HTML page, without scripts, external fonts or other network requests.
@@ -65,8 +66,15 @@ package struct Page {
 
 /// Escapes a text for HTML.
 package func escaped(_ text: String) -> String {
-    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-        .replacing("\"", with: "&quot;")
+    text.replacingScalars { scalar in
+        switch scalar {
+        case "&": "&amp;"
+        case "<": "&lt;"
+        case ">": "&gt;"
+        case "\"": "&quot;"
+        default: nil
+        }
+    }
 }
 
 /// Escapes an untrusted name for HTML, and isolates its text direction from the surrounding text.

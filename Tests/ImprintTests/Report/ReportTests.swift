@@ -226,6 +226,14 @@ import Testing
         }
     }
 
+    @Test(
+        "Names are escaped for HTML, also in front of a combining mark",
+        arguments: [
+            ("<b>&\"'", "&lt;b&gt;&amp;&quot;'"), ("\"\u{301} onload=\"x", "&quot;\u{301} onload=&quot;x"),
+            ("<\u{338}&\u{308}>\u{20D2}", "&lt;\u{338}&amp;\u{308}&gt;\u{20D2}"), ("猫\r\n", "猫\r\n"),
+        ])
+    func escaping(name: String, html: String) { #expect(Array(escaped(name).utf8) == Array(html.utf8)) }
+
     private func escapedForHTML(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
             .replacing("\"", with: "&quot;")
