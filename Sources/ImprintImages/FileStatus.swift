@@ -1,4 +1,5 @@
 package import Foundation
+internal import ImprintCore
 
 /// The kind and size of the file or folder at a path; follows symbolic links.
 package struct FileStatus {
@@ -15,4 +16,14 @@ package struct FileStatus {
         isFolder = status.st_mode & S_IFMT == S_IFDIR
         size = Int(status.st_size)
     }
+}
+
+/// Returns the first bytes of a regular file, at most `count`; nil for other kinds of files, or if it cannot be read.
+///
+/// Unlike `FileHandle`, it does not wait for a writer if `url` is a pipe.
+func firstBytes(_ count: Int, of url: URL) -> [UInt8]? {
+    guard let file = try? RegularFile(url.displayPath) else { return nil }
+    var bytes = [UInt8](repeating: 0, count: min(count, file.byteCount))
+    guard (try? bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }) != nil else { return nil }
+    return bytes
 }

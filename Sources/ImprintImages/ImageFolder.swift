@@ -224,8 +224,5 @@ func isImage(_ url: URL) -> Bool {
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
     ]
     if extensions.contains(url.pathExtension.lowercased()) { return true }
-    guard FileStatus(url)?.isFile == true, let file = try? FileHandle(forReadingFrom: url) else { return false }
-    defer { try? file.close() }
-    guard let head = try? file.read(upToCount: FileKind.prefixLength) else { return false }
-    return FileKind([UInt8](head)).isImage
+    return firstBytes(FileKind.prefixLength, of: url).map { FileKind($0).isImage } ?? false
 }

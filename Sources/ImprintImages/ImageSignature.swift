@@ -32,10 +32,7 @@ package struct ImageSignature: Sendable {
 
     /// Whether the file at `url` is an image that `encode(_:for:)` made; false if it cannot be read.
     package func isIn(_ url: URL) -> Bool {
-        guard let file = try? FileHandle(forReadingFrom: url) else { return false }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: 128) else { return false }
-        let head = [UInt8](data)
+        guard let head = firstBytes(128, of: url) else { return false }
         return head.starts(with: Self.pngSignature) && head.dropFirst(Self.pngHeaderLength).starts(with: pngSegment)
             || head.starts(with: [0xFF, 0xD8] + jpegSegment)
     }

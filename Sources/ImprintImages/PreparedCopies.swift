@@ -20,23 +20,17 @@ struct CopyComment: Equatable {
     /// Creates the comment for a copy of the file at `url`.
     init(of url: URL, _ source: String) {
         self.source = Array(source.utf8)
-        let byteCount = FileStatus(url)?.size ?? 0
-        var end: [UInt8] = []
-        if let file = try? FileHandle(forReadingFrom: url) {
-            try? file.seek(toOffset: UInt64(max(0, byteCount - (1 << 16))))
-            end = [UInt8]((try? file.read(upToCount: 1 << 16)) ?? Data())
-            try? file.close()
-        }
+        let file = try? RegularFile(url.displayPath)
+        let byteCount = file?.byteCount ?? 0
+        var end = [UInt8](repeating: 0, count: min(byteCount, 1 << 16))
+        // A file that cannot be read has no copy, so its comment does not matter.
+        _ = try? end.withUnsafeMutableBytes { try file?.read(into: $0, at: byteCount - $0.count) }
         content = "\(byteCount) \(SHA256.hexadecimal(of: end).prefix(16))"
     }
 
     /// Reads the comment in the copy at `url`; fails if the copy has no comment.
     init?(_ url: URL) {
-        guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
-        defer { try? file.close() }
-        guard let head = try? file.read(upToCount: 1 << 17) else { return nil }
-        let bytes = [UInt8](head)
-        guard bytes.starts(with: [0xFF, 0xD8]),
+        guard let bytes = firstBytes(1 << 17, of: url), bytes.starts(with: [0xFF, 0xD8]),
             let comment = JPEGSegments(bytes).first(where: {
                 $0.marker == 0xFE && $0.content.starts(with: Self.prefix.utf8)
             })

@@ -83,7 +83,7 @@ final class DetectionCrops {
         while !isThere, let name = variants.names.next() {
             variants.count += 1
             let url = target.appending(path: name)
-            if let data = try? Data(contentsOf: url) {
+            if FileStatus(url)?.isFile == true, let data = try? Data(contentsOf: url) {
                 variants.digests.insert(SHA256.hexadecimal(of: Array(data)))
                 isThere = variants.digests.contains(digest)
             } else if !exists(url.displayPath), try AtomicFile.create(url, { try $0.write(crop.jpeg) }) {

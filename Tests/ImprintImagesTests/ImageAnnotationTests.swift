@@ -62,6 +62,9 @@ import Testing
             #expect(ImageAnnotation.isCopy(copy, of: "photo") && !ImageAnnotation.isCopy(copy, of: "photo 2"))
             #expect(!ImageAnnotation.isCopy(photo, of: "photo"))
             #expect(!ImageAnnotation.isCopy(folder.appending(path: "missing"), of: "photo"))
+            let pipe = folder.appending(path: "pipe.jpg")
+            try #require(mkfifo(pipe.path, 0o600) == 0)
+            #expect(!ImageAnnotation.isCopy(pipe, of: "photo"))
         }
     }
 }

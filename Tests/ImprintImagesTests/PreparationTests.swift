@@ -82,6 +82,22 @@ import Testing
         }
     }
 
+    @Test("A pipe with the name of a photo is skipped, not waited for", .timeLimit(.minutes(1))) func pipe() throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            try write(.scene(1, width: 60, height: 50), to: data.appending(path: "a/photo.jpg"))
+            try #require(mkfifo(data.appending(path: "a/pipe.jpg").path, 0o600) == 0)
+            for unchanged in [0, 1] {
+                let outcome = try prepare(data, output)
+                #expect(outcome.images == 1 && outcome.unchanged == unchanged)
+                #expect(outcome.skipped.map(\.url.lastPathComponent) == ["pipe.jpg"])
+            }
+            // In the folder of copies, too.
+            try #require(mkfifo(output.appending(path: "a/pipe-2.jpg").path, 0o600) == 0)
+            #expect(try prepare(data, output).unchanged == 1)
+        }
+    }
+
     @Test("Clashing names get distinct, deterministic names") func names() throws {
         try withTemporaryFolder { root in
             let data = root.appending(path: "data")

@@ -40,11 +40,8 @@ package struct ImageAnnotation: Sendable {
 
     /// Whether the file at `url` is the annotated copy of the photo that `source` identifies; false if it cannot be read.
     package static func isCopy(_ url: URL, of source: String) -> Bool {
-        let comment = comment(source)
-        guard let file = try? FileHandle(forReadingFrom: url) else { return false }
-        defer { try? file.close() }
-        guard let head = try? file.read(upToCount: 2 + comment.count) else { return false }
-        return [UInt8](head) == [0xFF, 0xD8] + comment
+        let start = [0xFF, 0xD8] + comment(source)
+        return firstBytes(start.count, of: url) == start
     }
 
     /// A COM segment (ITU-T T.81, B.2.4.5): marker, length with these two bytes, text.

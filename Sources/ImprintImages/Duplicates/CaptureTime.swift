@@ -7,13 +7,9 @@ enum CaptureTime {
 
     /// Reads the time of a JPEG in the format of EXIF, "2019:07:21 14:03:59".
     static func text(of url: URL) -> String? {
-        // An EXIF block has at most 64 KB and is near the start.
-        guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
-        defer { try? file.close() }
-        guard let head = try? file.read(upToCount: 1 << 17) else { return nil }
-        let bytes = [UInt8](head)
         let prefix = Array("Exif\0\0".utf8)
-        guard bytes.starts(with: [0xFF, 0xD8]),
+        // An EXIF block has at most 64 KB and is near the start.
+        guard let bytes = firstBytes(1 << 17, of: url), bytes.starts(with: [0xFF, 0xD8]),
             let exif = JPEGSegments(bytes).first(where: { $0.marker == 0xE1 && $0.content.starts(with: prefix) })
         else { return nil }
         return text(exif: exif.content.dropFirst(prefix.count))
