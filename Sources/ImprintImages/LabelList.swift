@@ -47,14 +47,17 @@ public struct LabelList: TrainingSource {
         let indices = Dictionary(uniqueKeysWithValues: labels.enumerated().map { ($1, $0) })
         let folder = url.deletingLastPathComponent()
         var photos: [(item: TrainingPhoto, path: String)] = []
-        var earlier: [String: (line: Int, labels: Set<String>)] = [:]
+        // Bytes, because file names that differ only in their Unicode normalization are equal strings.
+        var earlier: [[UInt8]: (line: Int, labels: Set<String>)] = [:]
         for entry in entries {
             func fail(_ problem: LabelListError.Problem) -> LabelListError {
                 LabelListError(file: url, line: entry.line, problem: problem)
             }
             let file = entry.path.hasPrefix("/") ? URL(filePath: entry.path) : folder.appending(path: entry.path)
             let set = Set(entry.labels)
-            if let first = earlier.updateValue((entry.line, set), forKey: file.standardizedFileURL.displayPath) {
+            if let first = earlier.updateValue(
+                (entry.line, set), forKey: Array(file.standardizedFileURL.displayPath.utf8))
+            {
                 guard first.labels == set else {
                     throw fail(.differentLabels(photo: entry.path, line: first.line))
                 }

@@ -115,6 +115,22 @@ import Testing
         }
     }
 
+    @Test("Photos whose names differ only in their Unicode normalization are different photos") func normalization()
+        throws
+    {
+        try withTemporaryFolder { root in
+            let names = ["caf\u{E9}.jpg", "cafe\u{301}.jpg"]
+            for name in names { try Data(name.utf8).write(to: root.appending(path: name)) }
+            // Some file systems normalize names and cannot hold both.
+            guard try FileManager.default.contentsOfDirectory(atPath: root.path).count == 2 else { return }
+            let list = root.appending(path: "photos.csv")
+            try Data("photo,label\n\(names[0]),cat\n\(names[1]),dog\n".utf8).write(to: list)
+            let photos = try LabelList(at: list)
+            #expect(photos.items.map { photos.labels[$0.label] } == ["cat", "dog"])
+            #expect(photos.items.map { Array(photos.path(of: $0).utf8) } == names.map { Array($0.utf8) })
+        }
+    }
+
     @Test(
         "A photo without labels, or with several, makes one label enough",
         arguments: ["photo,labels\na.jpg,cat\nb.jpg,\n"])
