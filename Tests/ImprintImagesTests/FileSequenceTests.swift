@@ -49,4 +49,22 @@ import Testing
             #expect(series["b/P8.jpg"] == series["b/P7.jpg"])
         }
     }
+
+    @Test("Background photos directly in the folder have positions in the series of the other photos") func background()
+        throws
+    {
+        try withTemporaryFolder { root in
+            for path in ["IMG_1.jpg", "IMG_2.jpg", "Logo/IMG_3.jpg", "street/IMG_4.jpg"] {
+                let file = root.appending(path: path)
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data().write(to: file)
+            }
+            let folder = try ImageFolder(at: root, logos: ["Logo"])
+            let names = folder.items.map(\.url.lastPathComponent)
+            #expect(names == ["IMG_3.jpg", "IMG_1.jpg", "IMG_2.jpg", "IMG_4.jpg"])
+            let expected: [SequencePosition?] = [3, 1, 2, 4].map { SequencePosition(series: "IMG_", number: $0) }
+            #expect(SequencePosition.positions(in: [folder]) == expected)
+        }
+    }
 }

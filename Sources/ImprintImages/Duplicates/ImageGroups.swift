@@ -88,9 +88,12 @@ extension SequencePosition {
 
 extension TrainingSource {
     /// Returns the path of a photo below the folder of its label; the whole path if it is not in such a folder.
+    ///
+    /// Each folder in an `ImageFolder` counts as the folder of a label, also one of several folders of background photos.
     fileprivate func pathBelowLabel(of item: TrainingPhoto) -> String {
         if let folder = self as? ImageFolder {
-            return item.url.pathComponents.dropFirst(folder.url.pathComponents.count + 1).joined(separator: "/")
+            let names = item.url.pathComponents.dropFirst(folder.url.pathComponents.count)
+            return names.dropFirst(names.count > 1 ? 1 : 0).joined(separator: "/")
         }
         let path = path(of: item)
         let folder = item.labels.count == 1 ? labels[item.labels[0]] + "/" : ""
