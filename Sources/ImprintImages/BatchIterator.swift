@@ -67,22 +67,26 @@ final class LoadedBatches: BatchIterator {
             let batch = index
             index += 1
             if loader.cachesAll { start(batch) }
-            let samples = buffers[batch % 2].wait(epoch: epoch)
+            let buffer = buffers[batch % 2]
+            let samples = buffer.wait(epoch: epoch)
             if !loader.cachesAll && index < batches.count { start(index) }
-            let indices = buffers[batch % 2].indices
-            for image in buffers[batch % 2].unreadable {
+            let indices = buffer.indices
+            for image in buffer.unreadable {
                 onUnreadable(image)
                 unreadableCount += 1
                 if SkippedImage.areTooMany(unreadableCount, of: loader.count) { throw image.reason }
             }
             if indices.isEmpty { continue }
             return Batch(index: batch, labelSets: indices.map { loader.items[$0].labels }, indices: indices) {
-                [loader] values in
+                [loader, buffer] values in
                 let rows = loader.ownRows(of: indices.count)
                 let own = (rows.lowerBound * loader.bytesPerImage)..<(rows.upperBound * loader.bytesPerImage)
-                loader.preprocessing.normalize(
-                    UnsafeBufferPointer(rebasing: samples[own]),
-                    into: UnsafeMutableBufferPointer(rebasing: values[own]))
+                // The caller may have released the iterator, which owns the memory of the samples.
+                withExtendedLifetime(buffer) {
+                    loader.preprocessing.normalize(
+                        UnsafeBufferPointer(rebasing: samples[own]),
+                        into: UnsafeMutableBufferPointer(rebasing: values[own]))
+                }
             }
         }
         return nil

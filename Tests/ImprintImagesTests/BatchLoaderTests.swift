@@ -254,6 +254,15 @@ import Testing
         }
     }
 
+    @Test("A batch stays valid if its iterator is released") func lifetime() throws {
+        try withItems { items in
+            let loader = try loader(items)
+            let expected = try epoch(loader)[0]
+            let batch = try #require(try loader.batches(epoch: 0).next { _ in })
+            #expect(CopiedBatch(batch) == expected)
+        }
+    }
+
     @Test("Errors of the closure are rethrown, and the next epoch is complete") func throwing() throws {
         struct Failure: Error {}
         try withItems { items in
