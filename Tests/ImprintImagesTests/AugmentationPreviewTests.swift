@@ -80,4 +80,15 @@ import Testing
             }
         }
     }
+
+    @Test("Photos in memory are shown, too") func inMemory() throws {
+        let image = RasterImage.noise(width: 80, height: 90, channels: 3)
+        var source = InMemorySource(labels: ["a"])
+        try source.append(image, labels: ["a"])
+        try source.append(Data(ImageFile.encodePNG(image)), labels: ["a"])
+        let preview = AugmentationPreview(preprocessing: rules, augmentation: .none, seed: 1, epochs: 1)
+        let sheet = try preview.sheet(of: source.items, count: 2)
+        #expect(sheet.shown == source.items && sheet.skipped.isEmpty)
+        for top in [4, 74] { #expect(cell(sheet.image, left: 4, top: top) == rules.prepare(image)) }
+    }
 }

@@ -39,7 +39,7 @@ package struct AugmentationPreview: Sendable {
         for index in indices {
             let item = items[index]
             do throws(ImageError) {
-                images += try row(for: preprocessing.prepare(item.url), index: index)
+                images += try row(for: preprocessing.prepare(item), index: index)
                 shown.append(item)
             } catch {
                 skipped.append(SkippedImage(url: item.url, reason: error))
