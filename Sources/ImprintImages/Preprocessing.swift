@@ -14,14 +14,19 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     public var channels: Int
     /// The scaling of a photo to the input size.
     public var cropAndScale: CropAndScale
-    /// The mean to subtract from the samples of each channel.
+    /// The mean to subtract from the samples (0…255) of each channel; one value per channel.
     public var mean: [Float]
-    /// The factor for each channel, applied after the mean is subtracted.
+    /// The factor for each channel, applied after the mean is subtracted; one value per channel, not 0.
     public var scale: [Float]
     /// The colour space of the samples; always "sRGB".
     public var colorSpace: String
 
     /// Creates a preprocessing that maps samples to −1…1.
+    /// - Parameters:
+    ///   - width: The width of the input in pixels, at least 1.
+    ///   - height: The height of the input in pixels, at least 1.
+    ///   - channels: 3 for red, green and blue; 1 for grey.
+    ///   - cropAndScale: The scaling of a photo to the input size.
     public init(width: Int, height: Int, channels: Int = 3, cropAndScale: CropAndScale = .centerCrop) {
         precondition(width > 0 && height > 0, "an input must have at least one pixel, not \(width)x\(height)")
         precondition(channels == 1 || channels == 3, "an input must have 1 or 3 channels, not \(channels)")
@@ -76,6 +81,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     }
 
     /// Writes a preprocessed image in the layout of the network input: [height, width, channels], channels fastest.
+    /// - Parameters:
+    ///   - image: An image that `prepare(_:)` returned; another size or number of channels is a programming error.
+    ///   - values: The target, with room for the samples of the image; the remaining values do not change.
     public func normalize(_ image: RasterImage, into values: UnsafeMutableBufferPointer<Float>) {
         precondition(
             image.width == width && image.height == height && image.channels == channels,
@@ -86,6 +94,9 @@ public struct Preprocessing: Codable, Hashable, Sendable {
     /// Writes the samples of whole preprocessed images in the layout of the network input.
     package func normalize(_ samples: UnsafeBufferPointer<UInt8>, into values: UnsafeMutableBufferPointer<Float>) {
         precondition(values.count >= samples.count, "\(values.count) values are too few for \(samples.count) samples")
+        precondition(
+            mean.count == channels && scale.count == channels,
+            "there are \(mean.count) means and \(scale.count) scales for \(channels) channels")
         imprint_normalize_samples(
             samples.baseAddress, values.baseAddress, samples.count / channels, channels, mean, scale)
     }

@@ -22,6 +22,13 @@ public struct RasterImage: Sendable, Hashable {
     @usableFromInline var values: [UInt8]
 
     /// Creates an image from the given samples.
+    ///
+    /// Values out of range and another number of samples are programming errors.
+    /// - Parameters:
+    ///   - width: The number of columns, at least 1.
+    ///   - height: The number of rows, at least 1.
+    ///   - channels: 1, 3 or 4.
+    ///   - samples: The `height * width * channels` samples, row by row, with interleaved channels.
     public init(width: Int, height: Int, channels: Int, samples: [UInt8]) {
         precondition(width > 0 && height > 0, "an image must have at least one pixel, not \(width)x\(height)")
         precondition([1, 3, 4].contains(channels), "an image must have 1, 3 or 4 channels, not \(channels)")
@@ -38,7 +45,12 @@ public struct RasterImage: Sendable, Hashable {
             "\(width)x\(height)x\(channels) needs \(width * height * channels) samples, not \(values.count)")
     }
 
-    /// Creates an image in which every sample has the same value.
+    /// Creates an image in which every sample, also of alpha, has the same value.
+    /// - Parameters:
+    ///   - width: The number of columns, at least 1.
+    ///   - height: The number of rows, at least 1.
+    ///   - channels: 1, 3 or 4.
+    ///   - value: The value of all samples.
     public init(width: Int, height: Int, channels: Int = 3, filledWith value: UInt8 = 0) {
         self.init(
             width: width, height: height, channels: channels,

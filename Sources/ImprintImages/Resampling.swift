@@ -11,9 +11,13 @@ package struct ResampledAxis {
     private var weights: [Float]
     private let stride: Int
 
-    /// Creates the filter that scales the middle `part` of `length` source samples (all of them if nil) to `target` samples.
+    /// Creates the filter that scales the middle part of a row of source samples.
     ///
     /// Samples outside the part contribute as if the whole source were scaled first and then cropped.
+    /// - Parameters:
+    ///   - length: The number of source samples, at least 1.
+    ///   - target: The number of target samples, at least 1.
+    ///   - part: The length of the part in source samples, more than 0; nil for all of them.
     package init(length: Int, target: Int, part: Double? = nil) {
         let part = min(part ?? Double(length), Double(length))
         let first = (Double(length) - part) / 2

@@ -53,7 +53,11 @@ package enum ImageFile {
     /// Writes an image to `url` in the format of its extension: `jpg` or `jpeg` (of the given quality), or `png`.
     ///
     /// The write is atomic.
-    /// - Throws: `ImageError` for another extension, or if writing fails.
+    /// - Parameters:
+    ///   - image: The image; a JPEG does not keep its transparency.
+    ///   - url: The file, which is replaced if it exists.
+    ///   - quality: The quality of a JPEG, 1…100.
+    /// - Throws: `ImageError` for another extension, a side that is too long for a JPEG, or if writing fails.
     package static func write(_ image: RasterImage, to url: URL, quality: Int = 90) throws(ImageError) {
         let bytes = try encode(image, for: url, quality: quality)
         do {
