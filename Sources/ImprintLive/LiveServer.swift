@@ -25,13 +25,9 @@ package final class LiveServer: Sendable {
     package init(port: Int? = nil) async throws {
         server = try await LocalServer(port: port, defaultPort: Self.defaultPort)
         url = server.url
-        await server.serve { [self] request, _ in
-            switch (request.method, request.path) {
-            case (.GET, "/"): page()
-            case (.GET, "/follow.js"): response(Self.follow, "text/javascript; charset=utf-8")
-            case (.GET, "/state"): try await state(request)
-            default: HTTPResponse(statusCode: .notFound)
-            }
+        // The server keeps its routes, which must not keep this object and with it the server.
+        await server.serve { [weak self] request, _ in
+            try await self?.answer(request) ?? HTTPResponse(statusCode: .notFound)
         }
     }
 
@@ -62,6 +58,15 @@ package final class LiveServer: Sendable {
 // MARK: Responses
 
 extension LiveServer {
+    private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+        switch (request.method, request.path) {
+        case (.GET, "/"): page()
+        case (.GET, "/follow.js"): response(Self.follow, "text/javascript; charset=utf-8")
+        case (.GET, "/state"): try await state(request)
+        default: HTTPResponse(statusCode: .notFound)
+        }
+    }
+
     private func page() -> HTTPResponse {
         let run = run.withLock { $0 }
         let page = Page(

@@ -160,6 +160,26 @@ import Testing
         await server.finish()
     }
 
+    @Test("A server without references is released, and stops listening") func release() async throws {
+        var server: LiveServer? = try await LiveServer()
+        weak var released = server
+        let url = try #require(server?.url)
+        let port = try #require(url.port)
+        #expect(try await status(url) == 200)
+        server = nil
+        // The last response may still be on its way.
+        for _ in 0..<500 where released != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(released == nil)
+        // Stopping takes up to a second.
+        var next: LiveServer?
+        for _ in 0..<500 where next == nil {
+            next = try? await LiveServer(port: port)
+            if next == nil { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        await next?.finish(waitingAtMost: .zero)
+        #expect(next != nil)
+    }
+
     @Test("A requested port that is in use is an error; otherwise the server takes another port") func portInUse()
         async throws
     {
