@@ -116,11 +116,12 @@ extension TrainingSource {
 
 /// The groups of images that are held out.
 private struct Selection {
-    /// The images of each group, as indices of the folder's items, and the group of each image.
-    private let members: [[Int]]
+    /// The group of each image.
     private let groupOfItem: [Int]
     /// The number of images of each class in each group.
     private let counts: [[Int: Int]]
+    /// The groups with images of each class, in order.
+    private let groupsByClass: [[Int]]
     /// The indices of the classes.
     let labelIndices: Range<Int>
     /// The number of images of each class: in total, to hold out, and held out so far.
@@ -142,9 +143,17 @@ private struct Selection {
         }
         var members = Array(repeating: [Int](), count: groupIndices.count)
         for (item, group) in groupOfItem.enumerated() { members[group].append(item) }
-        self.members = members
         counts = members.map { $0.flatMap { labels[$0] }.reduce(into: [:]) { $0[$1, default: 0] += 1 } }
-        let total = labelIndices.map { label in labels.count { $0.contains(label) } }
+        // One pass over the groups, because there may be thousands of classes.
+        var total = labelIndices.map { _ in 0 }
+        var groupsByClass = labelIndices.map { _ in [Int]() }
+        for (group, counts) in counts.enumerated() {
+            for (label, count) in counts {
+                total[label] += count
+                groupsByClass[label].append(group)
+            }
+        }
+        self.groupsByClass = groupsByClass
         totalCounts = total
         targetCounts = total.map { $0 < 2 ? 0 : min(max(Int((Double($0) * fraction).rounded()), 1), $0 - 1) }
         heldOutCounts = total.map { _ in 0 }
@@ -154,7 +163,7 @@ private struct Selection {
 
     /// Holds out groups of a class, in random order.
     mutating func choose(_ label: Int, using stream: inout RandomStream) {
-        let groups = members.indices.filter { counts[$0][label] != nil }
+        let groups = groupsByClass[label]
         let order = stream.permutation(of: groups.count).map { groups[$0] }
         let small = max(targetCounts[label] / 4, 1)
         for isSmall in [true, false] {
