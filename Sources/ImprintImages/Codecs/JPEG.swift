@@ -38,7 +38,7 @@
             let sampleCount = width * height * (isCMYK ? 4 : 3)
             let format = isCMYK ? TJPF_CMYK : TJPF_RGB
             var isWhole = false
-            let samples = [UInt8](unsafeUninitializedCapacity: sampleCount) { target, count in
+            var samples = [UInt8](unsafeUninitializedCapacity: sampleCount) { target, count in
                 let status = tjDecompress2(
                     decoder, bytes, UInt(bytes.count), target.baseAddress, Int32(width), 0, Int32(height),
                     Int32(format.rawValue), TJFLAG_LIMITSCANS)
@@ -47,9 +47,8 @@
                 count = isWhole ? sampleCount : 0
             }
             guard isWhole else { throw failure(of: decoder, file: file) }
-            return RasterImage(
-                width: width, height: height, channels: 3, samples: isCMYK ? rgb(cmyk: samples, bytes, header) : samples
-            )
+            if isCMYK { samples = rgb(cmyk: &samples, bytes, header) }
+            return RasterImage(width: width, height: height, channels: 3, samples: samples)
         }
 
         /// Encodes an image (grey or RGB) as a baseline JPEG with colour at full resolution (4:4:4).
@@ -101,9 +100,10 @@
         }
 
         /// Converts CMYK samples to sRGB with the profile of the file, or else by red = (1 − C)(1 − K), and so on.
-        private static func rgb(cmyk stored: [UInt8], _ bytes: [UInt8], _ header: ImageHeader) -> [UInt8] {
+        /// - Parameter cmyk: The samples as stored; inverted in place if the file stores them inverted, to save memory.
+        private static func rgb(cmyk: inout [UInt8], _ bytes: [UInt8], _ header: ImageHeader) -> [UInt8] {
             // Adobe's software inverts the samples: it stores 1 − C, 1 − M and so on.
-            let cmyk = JPEGSegments(bytes).hasAdobeMarker ? stored.map { 255 - $0 } : stored
+            if JPEGSegments(bytes).hasAdobeMarker { for index in cmyk.indices { cmyk[index] = 255 - cmyk[index] } }
             if let converted = header.profile?.convert(cmyk: cmyk) { return converted }
             var rgb: [UInt8] = []
             rgb.reserveCapacity(cmyk.count / 4 * 3)
