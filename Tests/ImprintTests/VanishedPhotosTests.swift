@@ -100,6 +100,23 @@ import Testing
         }
     }
 
+    @Test("The number of unreadable photos may be large", .timeLimit(.minutes(1))) func many() {
+        let photos = (0..<40_000).map { index in
+            TrainingPhoto(url: URL(filePath: "/photos/\(index).png", directoryHint: .notDirectory), label: index % 2)
+        }
+        let unreadable = UnreadablePhotos(training: photos, validation: [], labels: ["even", "odd"])
+        for photo in photos {
+            unreadable.add(SkippedImage(url: photo.url, reason: .unreadable(file: photo.url, reason: "gone")))
+        }
+        #expect(unreadable.all.count == photos.count && !unreadable.affectsValidation)
+        // The first problem is kept: one photo more than half of them.
+        guard case .tooManyUnreadable(let count, let skipped) = unreadable.problem else {
+            Issue.record("unexpected: \(String(describing: unreadable.problem))")
+            return
+        }
+        #expect(count == photos.count && skipped.count == photos.count / 2 + 1)
+    }
+
     @Test("If only training photos vanish, the model is still calibrated and evaluated") func trainingOnly() throws {
         try withImages(perLabel: 8) { folder in
             try withImages(perLabel: 8, seed: 1) { validation in
