@@ -75,6 +75,17 @@ import Testing
         }
     }
 
+    @Test("Rules for more values than any network has are rejected") func overflow() throws {
+        let side = 26_752
+        var net = NetworkBuilder(name: "sums", input: TensorShape(height: side, width: side, channels: 3))
+        net.add(GlobalAveragePool())
+        let head = AnchorHead(
+            levels: Array(repeating: .init(stride: 1, anchors: 64), count: 16), valuesPerAnchor: 4, maximumOverlap: 0.3)
+        // 16 · 64 · 26752² anchors, times the number of labels, are more than 2⁶³ values.
+        let problem = head.problem(try net.network(), labels: Array(repeating: "", count: 13_000_000))
+        #expect(problem?.hasSuffix("and 13000000 labels, expected more values") == true, "\(problem ?? "none")")
+    }
+
     @Test("A file with the rules of two kinds of detectors is rejected") func twoKinds() throws {
         let points = "{\"maximumOverlap\":0.3,\"sideMultiple\":16,\"stride\":4}"
         try withChanged(try model(), metadata: ["imprint.centerPoints": points]) { file in

@@ -155,6 +155,12 @@ import Testing
         }
     }
 
+    @Test("A head with many logos is checked in linear time", .timeLimit(.minutes(1))) func manyLogos() {
+        let labels = (0..<200_000).map { "logo \($0)" }
+        let manyLogos = head(labels.reversed().map { DetectorHead.Logo(label: $0) })
+        #expect(manyLogos.problem(maps: labels.count, labels: labels + ["other"]) == nil)
+    }
+
     @Test("An invalid detector head is not written") func notWritten() throws {
         try withTemporaryFolder { folder in
             for (labels, maps) in [

@@ -76,11 +76,12 @@ public struct AnchorHead: Codable, Hashable, Sendable {
         guard levels.allSatisfy({ input.height.isMultiple(of: $0.stride) && input.width.isMultiple(of: $0.stride) })
         else { return "an input of \(input.width)x\(input.height) pixels, expected multiples of each stride" }
         let count = levels.reduce(0) { $0 + input.height / $1.stride * (input.width / $1.stride) * $1.anchors }
-        guard !labels.isEmpty, network.output.pixels == 1,
-            network.output.channels == count * (labels.count + valuesPerAnchor)
-        else {
-            return "an output of \(network.output) for \(count) anchors and \(labels.count) labels, expected "
-                + "\(count * (labels.count + valuesPerAnchor)) values"
+        let found = "an output of \(network.output) for \(count) anchors and \(labels.count) labels"
+        // A network has less than 2³¹ outputs, so the product of two numbers that are not larger does not overflow.
+        guard max(count, labels.count) <= network.output.channels else { return "\(found), expected more values" }
+        let expected = count * (labels.count + valuesPerAnchor)
+        guard !labels.isEmpty, network.output.pixels == 1, network.output.channels == expected else {
+            return "\(found), expected \(expected) values"
         }
         // The confidences are probabilities.
         guard let last = network.nodes.last, last.layer is Concat,

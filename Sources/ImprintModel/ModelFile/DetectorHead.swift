@@ -132,7 +132,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
             return
                 "\(logos.count) logos\(regressesBoxes ? " and boxes" : "") for a network with \(maps) output channels"
         }
-        var others = labels
+        var remaining = Set(labels)
         for logo in logos {
             guard logo.slope > 0, logo.slope.isFinite, logo.offset.isFinite else {
                 return "a slope of \(logo.slope) and an offset of \(logo.offset), expected finite values and a slope "
@@ -141,13 +141,13 @@ public struct DetectorHead: Codable, Hashable, Sendable {
             guard (0...1).contains(logo.threshold ?? 0) else {
                 return "a threshold of \(logo.threshold ?? 0), expected 0 to 1"
             }
-            guard let index = others.firstIndex(of: logo.label) else {
+            guard remaining.remove(logo.label) != nil else {
                 return "the logo \(logo.label.debugDescription) is not a label, or appears twice"
             }
-            others.remove(at: index)
         }
-        guard others.count == 1 else {
-            return "\(others.count) labels besides the logos, expected one for images without a logo"
+        let others = labels.count - logos.count
+        guard others == 1 else {
+            return "\(others) labels besides the logos, expected one for images without a logo"
         }
         return nil
     }
