@@ -87,6 +87,16 @@ import Testing
         }
     }
 
+    @Test("A file that is too large for categories is rejected") func large() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "photos.tar")
+            try Data().write(to: url)
+            #expect(truncate(url.path, (16 << 20) + 1) == 0)
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
+            #expect("\(try #require(error))".contains("photos.tar: has more than 16777216 bytes"))
+        }
+    }
+
     @Test("Empty categories of older versions are read as no categories, and blank names are kept")
     func olderFiles() throws {
         try withChanged(sampleModel(), metadata: ["imprint.categories": "{}"]) { url in

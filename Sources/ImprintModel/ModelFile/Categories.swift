@@ -26,6 +26,8 @@ public struct Categories: Hashable, Sendable {
     }
 
     private static let example = "{\"computer\": [\"laptop\", \"desktop\"]}"
+    /// The maximum size of a file of categories.
+    private static let maximumByteCount = 16 << 20
 
     private init(validating labels: [String: [String]]) throws(CategoriesError) {
         var categories: [String: String] = [:]
@@ -50,17 +52,21 @@ public struct Categories: Hashable, Sendable {
         self.categories = categories
     }
 
-    /// Reads a file of categories for a model's labels.
-    /// - Throws: `CategoriesError` if the file is invalid or cannot be read, and the errors of `check(labels:)`.
+    /// Reads a file of categories, or a pipe such as `/dev/stdin`, for a model's labels.
+    /// - Throws: `CategoriesError` if the file is invalid, cannot be read or has more than 16 MB, and the errors of `check(labels:)`.
     public init(contentsOf url: URL, labels: [String]) throws(CategoriesError) {
         let path = url.path(percentEncoded: false)
-        let data: Data
-        do {
-            // A file handle reads pipes too.
-            data = try FileHandle(forReadingFrom: url).readToEnd() ?? Data()
+        let data: Data?
+        do throws(FileError) {
+            data = try contents(ofFileOrPipe: path, limit: Self.maximumByteCount)
         } catch {
+            let cause = if case .cannotRead(_, let reason) = error { reason } else { "\(error)".clause }
+            throw CategoriesError("cannot be read: \(cause). Check the name and that it is a file", in: path)
+        }
+        guard let data else {
             throw CategoriesError(
-                "cannot be read: \(reason(of: error)). Check the name and that it is a file", in: path)
+                "has more than \(Self.maximumByteCount) bytes, expected a smaller JSON object, such as \(Self.example). Check the name",
+                in: path)
         }
         do {
             try self.init(Self.parsed(Array(data)))
