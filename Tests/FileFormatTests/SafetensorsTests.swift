@@ -62,6 +62,20 @@ import Testing
         }
     }
 
+    @Test("A header that is too long for readers is not written") func headerLimit() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "checkpoint")
+            let error = #expect(throws: SafetensorsError.self) {
+                try Safetensors.write([TensorSource](), inOrder: true, to: url, checksumKey: nil, headerLimit: 200) {
+                    _ in ["photos": String(repeating: "a", count: 200)]
+                }
+            }
+            #expect(error?.problem == .headerExceedsLimit(byteCount: 248, limit: 200))
+            #expect(error?.description.contains("would have 248 bytes, expected at most 200") == true)
+            #expect(!FileManager.default.fileExists(atPath: url.path))
+        }
+    }
+
     @Test("The digest that the writer passes equals that of the reader")
     func digest() throws {
         var given = ""

@@ -81,7 +81,7 @@ extension Checkpoint {
     private static let formatVersion = "3"
 
     /// Writes the file at `url` atomically; see `AtomicFile`.
-    /// - Throws: `FileError` if it cannot be written.
+    /// - Throws: `SafetensorsError` if there are so many images that readers would reject the file, `FileError` if it cannot be written.
     package func write(to url: URL) throws {
         var metadata = [
             Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),

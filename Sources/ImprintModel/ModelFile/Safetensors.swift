@@ -169,6 +169,8 @@ public struct SafetensorsError: DescribedError, Equatable {
         case notFloatingPoint(tensor: String, found: Safetensors.ElementType)
         /// A tensor to write contains a finite value beyond the range of float16.
         case exceedsFloat16(tensor: String, value: Float)
+        /// The header of a file to write would be longer than readers accept, because of many or long names.
+        case headerExceedsLimit(byteCount: Int, limit: Int)
         /// Reading the file needs more memory than is available.
         case outOfMemory(byteCount: Int)
     }
@@ -212,6 +214,8 @@ public struct SafetensorsError: DescribedError, Equatable {
                 "the tensor \(tensor) has elements of type \(found.rawValue), expected F32 or F16"
             case .exceedsFloat16(let tensor, let value):
                 "the file cannot be written as float16: the tensor \(tensor) contains \(value), expected at most ±65504"
+            case .headerExceedsLimit(let byteCount, let limit):
+                "the file cannot be written: its header would have \(byteCount) bytes, expected at most \(limit)"
             case .outOfMemory(let byteCount):
                 "there is not enough memory to read the file: it needs \(SystemMemory.text(byteCount))"
             }
@@ -254,6 +258,7 @@ public struct SafetensorsError: DescribedError, Equatable {
     private var remedy: String {
         switch problem {
         case .exceedsFloat16: "Write float32"
+        case .headerExceedsLimit: "Use fewer or shorter names of labels and photos"
         case .outOfMemory: "Close other programs, or raise the memory limit"
         case .unknownElementType, .notFloatingPoint: "Convert the tensor to float32 with the program that wrote it"
         default: "Check the name, or get the file again from its source"

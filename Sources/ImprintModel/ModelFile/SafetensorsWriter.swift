@@ -13,7 +13,8 @@ extension Safetensors {
     ///   - checksumKey: The metadata key of a checksum of data and digest; nil for no checksum.
     ///   - metadata: A closure that returns the metadata, given the SHA-256 digest of the data in hexadecimal.
     /// - Returns: The digest.
-    /// - Throws: `SafetensorsError` if a finite value is beyond the range of float16, `FileError` if the file cannot be written.
+    /// - Throws: `SafetensorsError` if a finite value is beyond the range of float16, or if the header exceeds `maximumHeaderLength`;
+    ///   `FileError` if the file cannot be written.
     @discardableResult
     package static func write(
         _ tensors: [Tensor], as precision: Precision = .float32, inOrder: Bool = false, to url: URL,
@@ -26,10 +27,11 @@ extension Safetensors {
     /// Writes tensors that are encoded part by part.
     ///
     /// The writer encodes each tensor twice, for the digest in the header and for the file, and never holds it in memory as a whole.
+    /// - Parameter headerLimit: The maximum length of the header in bytes; readers reject a longer one.
     @discardableResult
     static func write(
         _ tensors: [TensorSource], inOrder: Bool, to url: URL, checksumKey: String?,
-        metadata: (_ dataDigest: String) -> [String: String]
+        headerLimit: Int = maximumHeaderLength, metadata: (_ dataDigest: String) -> [String: String]
     ) throws -> String {
         let tensors = inOrder ? checked(tensors) : checked(tensors).sorted { precedes($0.name, $1.name) }
         var (hash, checksum) = (SHA256(), Checksum())
@@ -50,6 +52,10 @@ extension Safetensors {
                 byteRange: end..<(end + tensor.byteCount))
         }
         let header = Header(metadata: entries, tensors: descriptions).encoded
+        guard header.count <= headerLimit else {
+            throw SafetensorsError(
+                path: url.path, problem: .headerExceedsLimit(byteCount: header.count, limit: headerLimit))
+        }
         let length = withUnsafeBytes(of: UInt64(header.count).littleEndian, Array.init)
         try AtomicFile.write(to: url) { output in
             try output.write(length + header)
