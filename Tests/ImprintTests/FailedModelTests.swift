@@ -55,7 +55,9 @@ import Testing
                     task: try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration))
                 #expect(throws: ImprintError.outOfMemory(byteCount: 1)) {
                     try TrainingRunner(
-                        task, checkpoints: CheckpointOptions(folder: scratch, interval: .seconds(1000)),
+                        task,
+                        store: CheckpointStore(
+                            CheckpointOptions(folder: scratch, interval: .seconds(1000)), processes: nil),
                         onEvent: { _ in }, shouldStop: { false }
                     ).run()
                 }
@@ -66,6 +68,22 @@ import Testing
                 let resumed = try train(
                     folder, configuration, checkpoints: CheckpointOptions(folder: scratch, resumes: true))
                 #expect(try bytes(of: resumed) == bytes(of: train(folder, configuration)))
+            }
+        }
+    }
+
+    @Test("A resumed run releases the tensors of its checkpoint") func released() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining(epochs: 1)
+                var options = CheckpointOptions(folder: scratch)
+                _ = try train(folder, configuration, checkpoints: options)
+                options.resumes = true
+                let store = try #require(try CheckpointStore(options, processes: nil))
+                #expect(store.resumed != nil)
+                let task = try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration)
+                _ = try TrainingRunner(task, store: store, onEvent: { _ in }, shouldStop: { false }).run()
+                #expect(store.resumed == nil)
             }
         }
     }

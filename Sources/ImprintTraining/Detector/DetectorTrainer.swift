@@ -78,6 +78,7 @@ public struct DetectorTrainer: BlockingTrainer {
         let task = try DetectorTask(
             artwork: artwork, photos: photos, annotations: annotations, validation: validation,
             backgrounds: backgrounds, configuration: configuration)
-        return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
+        let store = try CheckpointStore(checkpoints, processes: configuration.processes)
+        return try TrainingRunner(task, store: store, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

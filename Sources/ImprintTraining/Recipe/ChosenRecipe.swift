@@ -24,11 +24,13 @@ struct ChosenRecipe {
     /// Chooses the recipe of a run.
     ///
     /// Nil if the run does not start from a pretrained base model.
+    /// - Parameters:
+    ///   - configuration: A configuration whose values are in their ranges.
+    ///   - store: The checkpoint folder, whose checkpoint a resumed run continues; nil without checkpoints.
     init?(
-        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration, _ checkpoints: CheckpointOptions?,
+        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration, _ store: CheckpointStore?,
         onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
     ) throws {
-        try configuration.check()
         guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
         var configuration = configuration
         let given = configuration.givenHyperparameters
@@ -41,7 +43,7 @@ struct ChosenRecipe {
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
-        if let stored = try Self.decision(in: checkpoints, recipe) {
+        if let stored = try Self.decision(in: store, recipe) {
             var resumed = stored
             if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
             (decision, original) = (resumed, stored)
@@ -94,17 +96,15 @@ struct ChosenRecipe {
 
     /// Returns the recipe of the run to resume, or nil if there is none.
     private static func decision(
-        in checkpoints: CheckpointOptions?, _ recipe: ClassifierRecipe
+        in store: CheckpointStore?, _ recipe: ClassifierRecipe
     ) throws -> RecipeDecision? {
-        guard let checkpoints, checkpoints.resumes else { return nil }
-        let file = checkpoints.folder.appending(path: CheckpointOptions.fileName)
-        // The runner reports a checkpoint that cannot be used.
-        guard let stored = try? Checkpoint(contentsOf: file).settings[setting],
+        // The runner reports a checkpoint without a recipe.
+        guard let store, let stored = store.resumed?.settings[setting],
             let decision = try? JSONDecoder().decode(RecipeDecision.self, from: Data(stored.utf8))
         else { return nil }
         guard recipe == .automatic || recipe == decision.recipe else {
             throw ImprintError.checkpointMismatch(
-                file: file.path, setting: setting, found: recipe.rawValue, expected: decision.recipe.rawValue)
+                file: store.file.path, setting: setting, found: recipe.rawValue, expected: decision.recipe.rawValue)
         }
         return decision
     }

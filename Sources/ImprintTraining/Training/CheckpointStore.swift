@@ -29,8 +29,8 @@ public struct CheckpointOptions: Sendable {
 final class CheckpointStore {
     /// The checkpoint file.
     let file: URL
-    /// The checkpoint to resume from; nil for a new run.
-    let resumed: Checkpoint?
+    /// The checkpoint to resume from; nil for a new run, and after `takeResumed()`.
+    private(set) var resumed: Checkpoint?
     /// Whether the run replaces the checkpoint of a finished run.
     let replacesFinished: Bool
     /// The lock of the folder; nil in a process of a group whose first process has it.
@@ -41,11 +41,16 @@ final class CheckpointStore {
     private var lastAttempt: ContinuousClock.Instant
     private var hasFailed = false
 
-    /// Creates and locks the folder, and reads its checkpoint.
-    /// - Parameter isReadOnly: Whether another process creates and locks the folder, and writes the checkpoints.
+    /// Creates and locks the folder, and reads its checkpoint; nil without options.
+    /// - Parameter processes: The processes that train together: only the first one creates and locks the folder, and writes checkpoints.
     /// - Throws: `ImprintError` if the checkpoint is unusable, if another process uses the folder, or if a new run would replace the checkpoint
     ///   of an unfinished run; `FileError` if the folder cannot be written or locked.
-    init(_ options: CheckpointOptions, isReadOnly: Bool = false) throws {
+    convenience init?(_ options: CheckpointOptions?, processes: ProcessGroup?) throws {
+        guard let options else { return nil }
+        try self.init(options, isReadOnly: processes.map { !$0.isFirst } ?? false)
+    }
+
+    private init(_ options: CheckpointOptions, isReadOnly: Bool) throws {
         let folder = options.folder
         file = folder.appending(path: CheckpointOptions.fileName)
         interval = options.interval
@@ -85,6 +90,12 @@ final class CheckpointStore {
             throw ImprintError.unfinishedCheckpoint(
                 file: file.path, epoch: min(progress.round + 1, progress.plannedRounds), of: progress.plannedRounds)
         }
+    }
+
+    /// Returns the checkpoint to resume from, and releases its tensors, which a run needs only at its start.
+    func takeResumed() -> Checkpoint? {
+        defer { resumed = nil }
+        return resumed
     }
 
     /// Whether the next checkpoint is due; after a failure, the next attempt waits at least ten seconds.

@@ -51,10 +51,12 @@ public struct ClassifierTrainer: BlockingTrainer {
         guard !photos.items.isEmpty else {
             throw ImageError.invalidSource(name: photos.name, found: "no photos", expected: "at least one photo")
         }
-        var configuration = configuration
-        let recipe = try ChosenRecipe(photos, configuration, checkpoints, onEvent: onEvent, shouldStop: shouldStop)
-        if let recipe { configuration = recipe.configuration }
-        let task = try ClassifierTask(folder: photos, configuration: configuration, recipe: recipe)
-        return try TrainingRunner(task, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop).run()
+        try configuration.check()
+        // Before a recipe measures the photos, which may take minutes.
+        let store = try CheckpointStore(checkpoints, processes: configuration.processes)
+        let recipe = try ChosenRecipe(photos, configuration, store, onEvent: onEvent, shouldStop: shouldStop)
+        let task = try ClassifierTask(
+            folder: photos, configuration: recipe?.configuration ?? configuration, recipe: recipe)
+        return try TrainingRunner(task, store: store, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

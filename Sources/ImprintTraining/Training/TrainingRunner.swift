@@ -8,22 +8,22 @@ internal import ImprintNetwork
 /// Runs a training task on the caller's thread, and handles checkpoints, resume, unreadable photos, events and the result.
 final class TrainingRunner<Job: TrainingTask> {
     private var task: Job
-    private let checkpoints: CheckpointOptions?
+    private let store: CheckpointStore?
     private let onEvent: (TrainingEvent) -> Void
     private let shouldStop: () -> Bool
 
+    /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
     init(
-        _ task: Job, checkpoints: CheckpointOptions?, onEvent: @escaping (TrainingEvent) -> Void,
+        _ task: Job, store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void,
         shouldStop: @escaping () -> Bool
     ) {
         self.task = task
-        self.checkpoints = checkpoints
+        self.store = store
         self.onEvent = onEvent
         self.shouldStop = shouldStop
     }
 
     func run() throws -> TrainingResult {
-        let store = try checkpoints.map { try CheckpointStore($0, isReadOnly: !(task.processes?.isFirst ?? true)) }
         if let store, let checkpoint = store.resumed {
             let settings = checkpoint.isVersionOne ? task.versionOneFingerprint : task.fingerprint
             try checkpoint.checkFits(task.network, labels: task.labels, settings: settings, file: store.file)
@@ -44,7 +44,7 @@ final class TrainingRunner<Job: TrainingTask> {
         let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
         let run = Run(loop: loop, photos: photos, writer: writer)
         do {
-            return try self.run(run, store)
+            return try self.run(run)
         } catch let error as TrainingDivergedError {
             throw ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
         }
@@ -68,10 +68,10 @@ final class TrainingRunner<Job: TrainingTask> {
         let writer: CheckpointWriter
     }
 
-    private func run(_ run: Run, _ store: CheckpointStore?) throws -> TrainingResult {
+    private func run(_ run: Run) throws -> TrainingResult {
         let (loop, photos, writer) = (run.loop, run.photos, run.writer)
         var resumed: TrainingStart.Resumption?
-        if let checkpoint = store?.resumed {
+        if let checkpoint = store?.takeResumed() {
             let hasSamePhotos = checkpoint.images == photos.checkpointImages
             do {
                 try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)

@@ -245,6 +245,38 @@ import Testing
         }
     }
 
+    @Test(
+        "A checkpoint that a new run must not replace is reported before the photos are measured",
+        arguments: [true, false])
+    func unusableCheckpoint(isDamaged: Bool) throws {
+        let base = try base()
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { checkpoints in
+                let tuned = configuration(base, .fineTuning) { $0.epochs = 3 }
+                var options = CheckpointOptions(folder: checkpoints, interval: .zero)
+                var steps = 0
+                _ = try? trained(folder, tuned, checkpoints: options) {
+                    steps += 1
+                    return steps > 6
+                }
+                if isDamaged {
+                    try Data("{}".utf8).write(to: checkpoints.appending(path: CheckpointOptions.fileName))
+                    options.resumes = true
+                }
+                var events = 0
+                let error = #expect(throws: ImprintError.self) {
+                    try train(folder, tuned, checkpoints: options, onEvent: { _ in events += 1 })
+                }
+                #expect(events == 0)
+                switch error {
+                case .unfinishedCheckpoint?: #expect(!isDamaged)
+                case .unusableCheckpoint?: #expect(isDamaged)
+                default: Issue.record("unexpected: \(String(describing: error))")
+                }
+            }
+        }
+    }
+
     @Test("A finished fine-tuning run continues with more epochs, and keeps the other hyperparameters of its recipe")
     func longerFineTuning() throws {
         let base = try base()
