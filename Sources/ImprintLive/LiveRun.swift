@@ -108,7 +108,7 @@ extension LiveRun {
     /// The training curves and, at the end, the confusion matrix.
     var body: String {
         Page.section(
-            "Training curves", id: "curves", TrainingCurves.html(history, kept: result?.model.training?.kept))
+            "Training curves", id: "curves", TrainingCurves.html(history, record: result?.model.training))
             + confusion
     }
 

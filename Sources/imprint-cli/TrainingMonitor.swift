@@ -261,7 +261,7 @@ struct TrainingMonitor {
         guard kept > 0 else {
             Terminal.note(
                 (ending == .completed ? "" : "Stopped after \(count(done)). ")
-                    + "Kept the fitted head: fine-tuning was not more accurate on the validation set.")
+                    + "Kept the fitted head: fine-tuning was less accurate on the validation set.")
             return
         }
         let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""

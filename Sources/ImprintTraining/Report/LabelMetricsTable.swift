@@ -110,9 +110,13 @@ enum LabelMetricsTable {
             }
         }
 
+        /// The F1 score at the threshold; without a threshold, the highest F1 score of the curve.
         var f1: Double {
-            guard let chosen, chosen.precision + chosen.recall > 0 else { return 0 }
-            return 2 * chosen.precision * chosen.recall / (chosen.precision + chosen.recall)
+            let points = threshold == nil ? curve : chosen.map { [$0] } ?? []
+            return points.map { point in
+                let sum = point.precision + point.recall
+                return sum > 0 ? 2 * point.precision * point.recall / sum : 0
+            }.max() ?? 0
         }
 
         var html: String {

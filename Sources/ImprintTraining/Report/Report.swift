@@ -86,7 +86,7 @@ public struct Report: Sendable {
             labels: model.labels,
             threshold: detection == nil ? "the threshold with the highest F1" : "the threshold of the model")
         let sections = [
-            Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], kept: record?.kept)),
+            Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], record: record)),
             Section(
                 "confusion", "Confusion matrix",
                 evaluation.map { ConfusionTable.html(labels: $0.labels, matrix: $0.confusion) } ?? ""),
@@ -179,7 +179,7 @@ public struct Report: Sendable {
             }
         return "\(record.history.count) of \(record.epochs) \(round)\(record.epochs == 1 ? "" : "s")"
             + (record.keepsStart
-                ? "; the model is the fitted head, because fine-tuning was not more accurate on the validation set"
+                ? "; the model is the fitted head, because fine-tuning was less accurate on the validation set"
                 : record.keptEpoch.map { "; the model is from \(round) \($0)" } ?? "")
     }
 

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import ImprintModel
+package import ImprintModel
 package import ImprintNetwork
 
 /// The charts of loss, accuracy and learning rate after each epoch, for finished and running training.
@@ -10,8 +10,8 @@ package enum TrainingCurves {
     }
 
     /// Returns the charts; empty before the first epoch has finished.
-    /// - Parameter kept: The epoch of the model; nil during training, when the charts highlight the best epoch so far.
-    package static func html(_ history: [EpochMetrics], kept: EpochMetrics? = nil) -> String {
+    /// - Parameter record: The record of the model; nil during training, when the charts highlight the best epoch so far.
+    package static func html(_ history: [EpochMetrics], record: TrainingRecord? = nil) -> String {
         guard let last = history.last else { return "" }
         let losses = [
             Series(kind: .training, history) { $0.loss }, Series(kind: .validation, history) { $0.validationLoss },
@@ -21,7 +21,7 @@ package enum TrainingCurves {
             Series(kind: .validation, history) { $0.validationAccuracy },
         ]
         let rates = [Series(kind: .rate, history) { $0.learningRate }]
-        let best = kept ?? bestEpoch(history)
+        let best = record?.keepsStart == true ? nil : record?.kept ?? bestEpoch(history)
         let validates = last.validationLoss != nil
         return """
             <div class="charts">
@@ -29,26 +29,32 @@ package enum TrainingCurves {
             \(chart("Accuracy", accuracies, history.count, .percentages(from: minimum(accuracies)), best))
             \(chart("Learning rate", rates, history.count, .amounts(upTo: maximum(rates), ticks: 3), nil, height: 130))
             <div class="note">
-            \(summary(history, kept: kept, validates: validates))
+            \(summary(history, record, validates: validates))
             </div>
             </div>
             """
     }
 
-    private static func summary(_ history: [EpochMetrics], kept: EpochMetrics?, validates: Bool) -> String {
+    private static func summary(_ history: [EpochMetrics], _ record: TrainingRecord?, validates: Bool) -> String {
         var lines: [String] = []
         let best = bestEpoch(history)
-        if let shown = kept ?? best, let loss = shown.validationLoss {
+        if record?.keepsStart == true {
+            lines.append("The model is the fitted head, because every epoch was less accurate on the validation set.")
+        } else if let shown = record?.kept ?? best, let loss = shown.validationLoss {
             let precision = shown.validationAveragePrecision
             let name = precision == nil ? "validation loss" : "mAP@.5:.95"
             let bestName = precision == nil ? "lowest \(name)" : "highest \(name)"
             let value = compact(Double(precision ?? loss), digits: 3)
             let epochText = "<strong>epoch \(shown.epoch)</strong> of \(history.count)"
             if shown.epoch != best?.epoch {
+                let reason =
+                    record?.startAccuracy == nil
+                    ? "Earlier epochs had other validation photos."
+                    : "Better epochs had other validation photos, or were less accurate than the fitted head."
                 lines.append(
-                    "The model is from \(epochText), with \(precision == nil ? "a" : "an") \(name) of \(value). Earlier epochs had other validation photos."
+                    "The model is from \(epochText), with \(precision == nil ? "a" : "an") \(name) of \(value). \(reason)"
                 )
-            } else if kept != nil {
+            } else if record != nil {
                 lines.append("The model is from \(epochText), with the \(bestName), \(value).")
             } else {
                 lines.append("The \(bestName) so far is \(value), in \(epochText).")

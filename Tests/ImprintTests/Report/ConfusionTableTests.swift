@@ -67,6 +67,27 @@ import Testing
         #expect(withoutValidation.contains("There is no validation set"))
     }
 
+    @Test("If the fitted head is kept, no epoch is the best") func keptStart() {
+        let record = TrainingRecord(
+            .classifier(ClassifierHyperparameters()), history: history(6), keptEpoch: 0, startAccuracy: 0.5)
+        let html = TrainingCurves.html(record.history, record: record)
+        #expect(html.contains("<p>The model is the fitted head, because every epoch was less accurate on the"))
+        #expect(!html.contains(">best: ") && !html.contains("so far"))
+    }
+
+    @Test(
+        "The curves explain why the model is not from the epoch with the lowest validation loss",
+        arguments: [
+            (nil, "Earlier epochs had other validation photos."), (0.4, "or were less accurate than the fitted head."),
+        ] as [(Float?, String)])
+    func otherEpoch(startAccuracy: Float?, reason: String) {
+        let record = TrainingRecord(
+            .classifier(ClassifierHyperparameters()), history: history(6), keptEpoch: 5, startAccuracy: startAccuracy)
+        let html = TrainingCurves.html(record.history, record: record)
+        #expect(html.contains(">best: 5</text>") && html.contains("<strong>epoch 5</strong> of 6"))
+        #expect(html.contains(reason))
+    }
+
     @Test("Without epochs there are no curves, and values that are not finite have no point") func unusual() {
         #expect(TrainingCurves.html([]) == "")
         var history = history(3)

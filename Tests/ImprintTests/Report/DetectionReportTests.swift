@@ -36,6 +36,17 @@ import Testing
         DetectedObject(label: label, confidence: confidence, box: object(label, x).box)
     }
 
+    @Test("Without thresholds, the page shows the curves with the lowest F1 scores") func worstCurves() {
+        let labels = (0..<20).map { "label \($0)" }
+        let curves = labels.enumerated().map { index, label in
+            (label, [TrainingRecord.PrecisionRecallPoint(threshold: 0.5, precision: 1 - Double(index) / 40, recall: 1)])
+        }
+        let html = LabelMetricsTable.curves(
+            Dictionary(uniqueKeysWithValues: curves), thresholds: [:], labels: labels, threshold: nil)
+        #expect(html.contains("The 12 labels of 20 with the lowest F1."))
+        #expect(labels.filter { html.contains("<bdi>\($0)</bdi>") } == Array(labels.suffix(12)))
+    }
+
     @Test("The page has a table, curves and the mistakes with their boxes, and loads no other resources")
     func parts() throws {
         try withTemporaryFolder { folder in
