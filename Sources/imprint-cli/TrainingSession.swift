@@ -113,8 +113,8 @@ struct TrainingSession {
             command: command.map(shellQuoted).joined(separator: " "),
             remark: result.isRepeatable
                 ? nil
-                : "This run stopped before its last epoch, or it resumed from a checkpoint with other photos or another number of epochs. "
-                    + "Running the command again gives a different model.",
+                : "This run had a time limit, stopped before its last epoch, could not read a photo, or resumed from a checkpoint "
+                    + "with other photos or another number of epochs. Running the command again may give a different model.",
             seconds: result.seconds, workers: workers)
         try page.write(to: URL(filePath: report))
     }

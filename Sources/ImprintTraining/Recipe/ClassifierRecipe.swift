@@ -90,7 +90,7 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
     /// The data augmentation.
     public let augmentation: Augmentation
 
-    /// Returns the number of epochs of fine-tuning: 4, and up to 8 for fewer than 1,000 photos, so that there are about 125 steps.
+    /// Returns the number of epochs of fine-tuning: as many as read about 4,000 photos, but at least 4 and at most 8.
     public static func epochs(forPhotos photos: Int) -> Int { min(max(4000 / max(photos, 1), 4), 8) }
 }
 
