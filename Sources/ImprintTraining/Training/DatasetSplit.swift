@@ -96,8 +96,10 @@ extension TrainingSource {
     fileprivate func split(
         as earlier: Checkpoint.Images, groups: ImageGroups?
     ) -> (training: [TrainingPhoto], validation: [TrainingPhoto]) {
-        let paths = items.map(path)
-        let (training, validation) = (Set(earlier.training), Set(earlier.validation))
+        // Bytes, because paths that differ only in their Unicode normalization are equal strings.
+        func bytes(_ path: String) -> [UInt8] { Array(path.utf8) }
+        let paths = items.map { bytes(path(of: $0)) }
+        let (training, validation) = (Set(earlier.training.map(bytes)), Set(earlier.validation.map(bytes)))
         let validationGroups = groups.map { groups in
             Set(items.indices.filter { validation.contains(paths[$0]) }.map(groups.group))
         }
