@@ -20,8 +20,6 @@ struct RecipeProbe {
     private static let sampleSize = 128
     /// The minimum number of validation photos; with fewer, cross-validation on the training photos evaluates the head.
     private static let minimumHeldOut = 30
-    /// The candidates for the weight decay of the head, in descending order.
-    private static let weightDecays: [Float] = [1, 0.3, 0.1, 0.03, 0.01, 0.003]
 
     /// Measures photos.
     /// - Parameters:
@@ -54,12 +52,7 @@ struct RecipeProbe {
         let secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
         self.secondsPerPhoto = configuration.processes?.fromFirst(secondsPerPhoto) ?? secondsPerPhoto
         let workers = Workers(configuration.threads)
-        let labelCount = folder.labels.count
         let link: LogisticRegression.Link = configuration.isMultiLabel ? .sigmoid : .softmax
-        let problem = LogisticRegression(
-            features: training.features, targets: training.items.map(\.labels), labels: labelCount, link: link,
-            workers: workers)
-        let fit: HeldOut
         let folds =
             (validation?.count ?? 0) >= Self.minimumHeldOut
             ? []
@@ -67,36 +60,67 @@ struct RecipeProbe {
                 labels: training.items.map(\.labels),
                 groups: RecipeFolds.groups(of: training.items, images, folder, configuration, onEvent: onEvent),
                 seed: configuration.seed)
-        if let validation, folds.isEmpty {
-            let heads = try problem.heads(weightDecays: Self.weightDecays)
-            let results = heads.map { HeldOut($0, on: validation, link) }
-            let best = HeldOut.best(results)
-            (head, fit) = (heads[best], results[best])
-        } else if folds.isEmpty {
-            head = try problem.heads(weightDecays: [Self.weightDecays[0]])[0]
-            fit = HeldOut(link)
-        } else {
-            let results = try Self.crossValidate(training, folds, labels: labelCount, link, workers)
-            let best = HeldOut.best(results)
-            head = try problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
-            fit = results[best]
-        }
+        let fit = try FittedHead(
+            training, validation: validation, folds: folds, labels: folder.labels.count, link, workers)
+        head = fit.head
         try checkContinues()
         let photos = images.photos
         let mirrored = try Sample(photos.training, count: Self.sampleSize) { $0.mirrored }
-        let mirroredFit = HeldOut(
-            head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, link)
+        let mirroredResult = HeldOut(
+            fit.head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, link)
         try checkContinues()
         let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
-        let head = head
         let spread = try extractor.beforePooling().map { maps in
-            head.evidenceSpread(
+            fit.head.evidenceSpread(
                 maps: try sample.outputs(of: maps, start.preprocessing, workers), cells: maps.network.output.pixels,
-                means: problem.means)
+                means: fit.means)
         }
         evidence = RecipeDecision.Evidence(
-            trainingPhotos: training.count, heldOutPhotos: fit.count, headAccuracy: fit.accuracy,
-            mirroredAccuracy: mirroredFit.accuracy, evidenceSpread: spread)
+            trainingPhotos: training.count, heldOutPhotos: fit.heldOut.count, headAccuracy: fit.heldOut.accuracy,
+            mirroredAccuracy: mirroredResult.accuracy, evidenceSpread: spread)
+    }
+}
+
+/// A head that was fitted to the features of the training photos.
+private struct FittedHead {
+    let head: LogisticRegression.Head
+    /// The result on photos that the head, or a head with the same weight decay, was not fitted to; empty without such photos.
+    let heldOut: HeldOut
+    /// The mean of each feature over the training photos.
+    let means: [Float]
+
+    /// The candidates for the weight decay of the head, in descending order.
+    private static let weightDecays: [Float] = [1, 0.3, 0.1, 0.03, 0.01, 0.003]
+
+    /// Fits a head with the weight decay that has the lowest loss on held-out photos.
+    /// - Parameters:
+    ///   - validation: The validation photos, which are held out if there are no folds; nil without any.
+    ///   - folds: The indices of the training photos in each fold of a cross-validation.
+    ///   - labels: The number of labels.
+    init(
+        _ training: FeatureLoader, validation: FeatureLoader?, folds: [[Int]], labels: Int,
+        _ link: LogisticRegression.Link, _ workers: Workers
+    ) throws {
+        // Before the problem of all photos, which takes as much memory as their features.
+        let foldResults =
+            folds.isEmpty ? [] : try Self.crossValidate(training, folds, labels: labels, link, workers)
+        let problem = LogisticRegression(
+            features: training.features, targets: training.items.map(\.labels), labels: labels, link: link,
+            workers: workers)
+        means = problem.means
+        if !foldResults.isEmpty {
+            let best = HeldOut.best(foldResults)
+            head = try problem.heads(weightDecays: Array(Self.weightDecays[...best]))[best]
+            heldOut = foldResults[best]
+        } else if let validation {
+            let heads = try problem.heads(weightDecays: Self.weightDecays)
+            let results = heads.map { HeldOut($0, on: validation, link) }
+            let best = HeldOut.best(results)
+            (head, heldOut) = (heads[best], results[best])
+        } else {
+            head = try problem.heads(weightDecays: [Self.weightDecays[0]])[0]
+            heldOut = HeldOut(link)
+        }
     }
 
     /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to all other photos.

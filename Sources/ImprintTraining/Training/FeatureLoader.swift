@@ -30,23 +30,31 @@ final class FeatureLoader: BatchSource {
             options: ExecutionPlan.Options(batchSize: min(images.order.batchSize, images.count), workers: workers)
                 .limitingThreads(for: part.network))
         let channels = part.network.output.count
-        var features = [[Float]](repeating: [], count: images.count)
+        var features = [Float](repeating: 0, count: images.count * channels)
+        var isReadable = [Bool](repeating: false, count: images.count)
         var unreadable: [SkippedImage] = []
         var done = 0
         try images.forEachBatch(epoch: 0, onUnreadable: { unreadable.append($0) }) { batch in
             batch.write(to: plan.input)
             plan.forward(count: batch.count)
+            let output = plan.output
             for (row, index) in batch.indices.enumerated() {
-                features[index] = Array(plan.output[(row * channels)..<((row + 1) * channels)])
+                for channel in 0..<channels {
+                    features[index * channels + channel] = output[row * channels + channel]
+                }
+                isReadable[index] = true
             }
             done += batch.count
             try onDone(done)
         }
-        let readable = features.indices.filter { !features[$0].isEmpty }
+        let readable = isReadable.indices.filter { isReadable[$0] }
+        if readable.count < images.count {
+            features = readable.flatMap { features[($0 * channels)..<(($0 + 1) * channels)] }
+        }
         items = readable.map { images.items[$0] }
         skipped = images.skipped + unreadable
         order = images.order.with(count: readable.count)
-        self.features = readable.flatMap { features[$0] }
+        self.features = features
         self.channels = channels
     }
 
