@@ -104,7 +104,7 @@ public struct ModelFileError: DescribedError, Equatable {
             case .invalidScales(let tensor, let reason):
                 "the file has an invalid int8 tensor \(tensor): \(reason). Get the file again from its source"
             case .damaged(let found, let expected):
-                "the file is damaged: the digest of its tensors is \(found), expected \(expected). "
+                "the file is damaged: its digest is \(found), expected \(expected). "
                     + "Get the file again from its source"
             case .notFinite(let tensor):
                 "the file cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
