@@ -64,6 +64,16 @@ import Testing
         }
     }
 
+    @Test("A personalization with many labels is applied in linear time", .timeLimit(.minutes(1)))
+    func manyLabels() throws {
+        let model = try tunableModel(channels: 1)
+        let labels = (0..<200_000).map { "label \($0)" }
+        let columns = labels.map { Personalization.Column(label: $0, weights: [1], bias: 2) }
+        let result = try model.personalized(with: personalization(of: model, columns, added: labels))
+        #expect(result.labels.count == labels.count + 3)
+        #expect(result.parameters["head.weight"]?.last == 1 && result.parameters["head.bias"]?.last == 2)
+    }
+
     @Test("A head that is a 1x1 convolution is changed and extended like a dense layer") func convolutionHead() throws {
         var builder = NetworkBuilder(name: "convolutional", input: TensorShape(height: 3, width: 3, channels: 3))
         builder.add(GlobalAveragePool(), named: "mean")

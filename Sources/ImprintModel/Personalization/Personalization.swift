@@ -165,12 +165,13 @@ extension ModelFile {
         guard !added.isEmpty, let (network, name) = try network.addingHeatMaps(added.count) else {
             return try personalized(with: personalization)
         }
+        var columnsByLabel = Dictionary(personalization.columns.map { ($0.label, $0) }) { first, _ in first }
+        let columns = added.compactMap { columnsByLabel.removeValue(forKey: $0) }
         let others = Personalization(
             base: personalization.base, addedLabels: [],
-            columns: personalization.columns.filter { !added.contains($0.label) }, adapters: personalization.adapters,
-            record: personalization.record)
+            columns: personalization.columns.filter { columnsByLabel[$0.label] != nil },
+            adapters: personalization.adapters, record: personalization.record)
         let parameters = try parameters(of: network, with: others)
-        let columns = added.compactMap { label in personalization.columns.first { $0.label == label } }
         parameters["\(name).weight"] = (0..<(columns.first?.weights.count ?? 0)).flatMap { row in
             columns.map { $0.weights[row] }
         }
@@ -204,8 +205,10 @@ extension ModelFile {
                 changed[name] = parameters[name].map { padded($0, to: outputs.count) }
             }
         }
+        // A search for each label would take quadratic time with a file of many labels.
+        let indices = Dictionary(outputs.enumerated().map { ($1, $0) }) { first, _ in first }
         for column in personalization.columns {
-            guard let output = outputs.firstIndex(of: column.label) else { continue }
+            guard let output = indices[column.label] else { continue }
             if let entry = changed.layout[weight] {
                 changed.withValues(of: entry) { values in
                     for (row, change) in column.weights.enumerated() { values[row * outputs.count + output] += change }
@@ -276,7 +279,7 @@ extension ModelFile {
     private func problem(_ personalization: Personalization) -> String? {
         guard let channels = network.headChannels else { return "the model has no head to personalize" }
         let added = personalization.addedLabels
-        if let label = added.first(where: labels.contains) {
+        if let label = added.first(where: Set(labels).contains) {
             return "it adds the label \(label.debugDescription), which the model already has"
         }
         let known = Set(headLabels + added)
