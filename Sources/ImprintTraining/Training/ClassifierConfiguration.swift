@@ -43,7 +43,7 @@ public struct ClassifierConfiguration: Sendable {
     public var start = Start.automatic
     /// A folder of validation photos with the same sub-folders, or a list (`LabelList`); nil to split the training photos.
     public var validationFolder: URL?
-    /// The number of threads; the result does not depend on it.
+    /// The number of threads, from 1 to 256, or to the number of cores if that is larger; the result does not depend on it.
     public var threads = Processors.coreCount
     /// The processes that train together; nil for a single process.
     ///
@@ -51,7 +51,7 @@ public struct ClassifierConfiguration: Sendable {
     package var processes: ProcessGroup?
     /// The precision of the tensors in the model file.
     public var precision = Safetensors.Precision.float32
-    /// The maximum memory for preprocessed photos, in bytes.
+    /// The maximum memory for preprocessed photos, in bytes, at least 0.
     ///
     /// Nil means half of the available memory. The result does not depend on it.
     public var memoryLimit: Int?
