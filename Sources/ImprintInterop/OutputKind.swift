@@ -13,6 +13,8 @@ package enum OutputKind: String, CaseIterable, Sendable {
     case featureCache = "feature cache"
     case checkpoint = "checkpoint"
     case trainingReport = "training report"
+    case crossValidationReport = "cross-validation report"
+    case evaluationReport = "evaluation report"
     case auditReport = "audit report"
     case contactSheet = "contact sheet"
     case cutOut = "cut-out"
@@ -36,6 +38,8 @@ package enum OutputKind: String, CaseIterable, Sendable {
         case .featureCache: OutputFile.hasMetadata(FeatureCacheFile.formatKey, url)
         case .checkpoint: OutputFile.hasMetadata(Checkpoint.formatKey, url)
         case .trainingReport: isPage(.trainingReport, url)
+        case .crossValidationReport: isPage(.crossValidationReport, url)
+        case .evaluationReport: isPage(.evaluationReport, url)
         case .auditReport: isPage(.auditReport, url)
         case .contactSheet: ImageSignature.contactSheet.isIn(url)
         case .cutOut: ImageSignature.cutOut.isIn(url)
@@ -59,7 +63,7 @@ package enum OutputKind: String, CaseIterable, Sendable {
     /// The name with an indefinite article: "a model file", "an ONNX model".
     package var withArticle: String {
         switch self {
-        case .auditReport, .onnxModel: "an \(rawValue)"
+        case .evaluationReport, .auditReport, .onnxModel: "an \(rawValue)"
         default: "a \(rawValue)"
         }
     }

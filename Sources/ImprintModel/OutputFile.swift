@@ -23,7 +23,12 @@ package enum OutputFile {
     /// The kind of an HTML page.
     package enum Page: String {
         case trainingReport = "training report"
+        case crossValidationReport = "cross-validation report"
+        case evaluationReport = "evaluation report"
         case auditReport = "audit report"
+
+        /// The kind with a capital letter, such as "Training report".
+        package var title: String { rawValue.prefix(1).uppercased() + rawValue.dropFirst() }
     }
 
     /// Returns the element of an HTML page that names the program and the kind of page.

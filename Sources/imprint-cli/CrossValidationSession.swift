@@ -48,7 +48,7 @@ struct CrossValidationSession {
             Terminal.note("Wrote \(path).")
         }
         if let report = options.report, canWrite(report, result) {
-            let path = vacantPath(report, .trainingReport)
+            let path = vacantPath(report, options.reportKind)
             let page = Report(
                 result, command: command.map(shellQuoted).joined(separator: " "), threads: options.common.threadCount)
             try page.write(to: URL(filePath: path))

@@ -55,7 +55,7 @@ struct EvaluateCommand: ParsableCommand {
             }
         }
         try checkOutputs(
-            [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
+            [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .evaluationReport) },
             inputs: [("the model", model)]
                 + [classifierOptions.personalization].compactMap { $0 }.map { ("the personalization", $0) }
                 + [annotations].compactMap { $0 }.map { ("the annotations", $0) })
@@ -89,23 +89,24 @@ struct EvaluateCommand: ParsableCommand {
             let parts = [table.text] + (images ? [table.worstMistakes(10)] : []) + [unknown?.text].compactMap { $0 }
             try Terminal.show(parts.joined(separator: "\n\n"))
         }
-        // The results are not lost if the report cannot be written.
-        if let report { try write(vacantPath(report, .trainingReport), classifier, .singleLabel(evaluation)) }
+        try writeReport(of: .singleLabel(evaluation), classifier)
     }
 }
 
 extension EvaluateCommand {
-    func write(
-        _ report: String, _ classifier: ImageClassifier, _ evaluation: ModelEvaluation
-    ) throws {
+    /// Writes the report, if there is a path for it.
+    ///
+    /// Call it after printing the results, so that they are not lost if the report cannot be written.
+    func writeReport(of evaluation: ModelEvaluation, _ classifier: ImageClassifier) throws {
+        guard let report = report.map({ vacantPath($0, .evaluationReport) }) else { return }
         let command =
             ["imprint", "evaluate", self.model] + [data].compactMap { $0 } + option("--annotations", annotations)
             + option("--personalization", classifierOptions.personalization)
             + flag("--mirror", classifierOptions.mirror)
             + option("--precision", classifierOptions.precisionOptions.precision?.rawValue)
         let page = try Report(
-            classifier, evaluation: evaluation, command: command.map(shellQuoted).joined(separator: " "),
-            threads: common.threadCount)
+            classifier, kind: .evaluationReport, evaluation: evaluation,
+            command: command.map(shellQuoted).joined(separator: " "), workers: Workers(common.threadCount))
         try page.write(to: URL(filePath: report))
         Terminal.note("Wrote \(report).")
     }

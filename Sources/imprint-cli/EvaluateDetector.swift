@@ -20,8 +20,7 @@ extension EvaluateCommand {
         bar.clear()
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         try show(evaluation, of: detector)
-        // The results are not lost if the report cannot be written.
-        if let report { try write(vacantPath(report, .trainingReport), detector, .detection(evaluation)) }
+        try writeReport(of: .detection(evaluation), detector)
     }
 
     private func show(_ evaluation: DetectionEvaluation, of detector: ImageClassifier) throws {

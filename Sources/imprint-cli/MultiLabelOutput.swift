@@ -24,8 +24,7 @@ extension EvaluateCommand {
         bar.clear()
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         try show(evaluation, of: classifier)
-        // The results are not lost if the report cannot be written.
-        if let report { try write(vacantPath(report, .trainingReport), classifier, .multiLabel(evaluation)) }
+        try writeReport(of: .multiLabel(evaluation), classifier)
     }
 
     private func show(_ evaluation: MultiLabelEvaluation, of classifier: ImageClassifier) throws {

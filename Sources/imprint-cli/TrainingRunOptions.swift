@@ -3,6 +3,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
+internal import ImprintInterop
 internal import ImprintLive
 internal import ImprintTraining
 
@@ -84,9 +85,12 @@ struct TrainingRunOptions: ParsableArguments {
         try imprint_cli.checkOutputs(
             [output].compactMap { $0 }.map { OutputFile(option: "--output", path: $0, kind: .model) }
                 + crossValidation.outputs
-                + [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: .trainingReport) },
+                + [report].compactMap { $0 }.map { OutputFile(option: "--report", path: $0, kind: reportKind) },
             inputs: inputs + crossValidation.inputs + (checkpointFiles ?? []))
     }
+
+    /// The kind of the report: with folds, it describes the cross-validation.
+    var reportKind: OutputKind { crossValidation.folds == nil ? .trainingReport : .crossValidationReport }
 
     /// Joins the other processes of the job, if a launcher such as `mpirun` has started several.
     func joinProcesses() throws {

@@ -82,7 +82,7 @@ struct TrainingSession {
         try monitor.finish(result, output: output)
         // With folds, the report describes the cross-validation.
         if let report = options.report, options.crossValidation.folds == nil {
-            let path = vacantPath(report, .trainingReport)
+            let path = vacantPath(report, options.reportKind)
             // On a separate thread, because the threads of Swift concurrency serve the page of --watch.
             try await onDedicatedThread { try write(path, of: result) }
         }

@@ -104,6 +104,7 @@ import Testing
                 "evaluate", "d.imprint", "photos", "--annotations", "boxes.json", "--report", "r.html", folder: folder)
             #expect(run.status == 0 && run.errors.contains("Wrote r.html."), "\(run.errors)")
             let html = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
+            #expect(html.contains("<p class=\"kind\">Evaluation report · "))
             #expect(html.contains("mean average precision (mAP@.5) of 1 object in 2 photos"))
             #expect(html.contains("<section id=\"mistakes\"") && html.contains("class=\"mistake\""))
             #expect(html.contains("imprint evaluate d.imprint photos --annotations boxes.json"))

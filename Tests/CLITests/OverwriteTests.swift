@@ -19,6 +19,10 @@ import Testing
         Output(command: "train photos --epochs 1 --input-size 16 --output TARGET", kind: .model),
         Output(
             command: "train photos --epochs 1 --input-size 16 --output o --report TARGET", kind: .trainingReport),
+        Output(
+            command: "train photos --folds 2 --epochs 1 --input-size 16 --width 0.125 --random-split --report TARGET",
+            kind: .crossValidationReport),
+        Output(command: "evaluate m.imprint photos --report TARGET", kind: .evaluationReport),
         Output(command: "audit photos --report TARGET", kind: .auditReport),
         Output(command: "personalize m.imprint photos --output TARGET", kind: .personalization),
         Output(command: "personalize m.imprint photos --output o --cache TARGET", kind: .featureCache),
@@ -38,7 +42,8 @@ import Testing
     /// Files that may exist at the target; the kind is nil if Imprint did not write the file.
     static let existing: [(file: String, kind: OutputKind?)] = [
         ("m.imprint", .model), ("p.personal", .personalization), ("c.features", .featureCache),
-        ("saved/checkpoint.safetensors", .checkpoint), ("report.html", .trainingReport), ("audit.html", .auditReport),
+        ("saved/checkpoint.safetensors", .checkpoint), ("report.html", .trainingReport),
+        ("folds.html", .crossValidationReport), ("evaluation.html", .evaluationReport), ("audit.html", .auditReport),
         ("sheet.png", .contactSheet), ("sheet.jpg", .contactSheet), ("cut.png", .cutOut), ("m.onnx", .onnxModel),
         ("m.mlmodel", .coreMLModel), ("model.sig", .signature),
         ("foreign.onnx", nil), ("foreign.mlmodel", nil), ("foreign.safetensors", nil), ("foreign.html", nil),
@@ -216,7 +221,8 @@ import Testing
             try Data(privateKey.utf8).write(to: folder.appending(path: "key.pem"))
             let commands = [
                 "train photos --epochs 1 --input-size 16 --output m.imprint --report report.html --checkpoint saved",
-                "audit photos --report audit.html",
+                "train photos --folds 2 --epochs 1 --input-size 16 --width 0.125 --random-split --report folds.html",
+                "evaluate m.imprint photos --report evaluation.html", "audit photos --report audit.html",
                 "personalize m.imprint photos --output p.personal --cache c.features",
                 "export m.imprint --to onnx --output m.onnx", "export m.imprint --to coreml --output m.mlmodel",
                 "augment photos --count 1 --epochs 1 --contact-sheet sheet.png",

@@ -61,7 +61,7 @@ extension Report {
         let name = labels.count <= 6 ? labels.joined(separator: ", ") : "\(labels.count) labels"
         html =
             Page(
-                title: "Cross-validation: \(name)", kind: .trainingReport,
+                title: "Cross-validation: \(name)", kind: .crossValidationReport,
                 header: Self.header(result, name: name, links: sections.map { ($0.id, $0.title) }),
                 body: sections.map { Page.section($0.title, id: $0.id, $0.html) }.joined(separator: "\n")
             ).html

@@ -34,10 +34,21 @@ public struct Report: Sendable {
         _ classifier: ImageClassifier, evaluation: ModelEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, threads: Int = 1
     ) throws {
+        try self.init(
+            classifier, kind: .trainingReport, evaluation: evaluation, audit: audit, command: command, remark: remark,
+            seconds: seconds, workers: Workers(threads))
+    }
+
+    /// Creates the page of the given kind for a classifier or detector with its personalization.
+    /// - Throws: `NetworkError` if there is not enough memory to apply the personalization.
+    package init(
+        _ classifier: ImageClassifier, kind: OutputFile.Page, evaluation: ModelEvaluation?, audit: Audit? = nil,
+        command: String? = nil, remark: String? = nil, seconds: Double? = nil, workers: Workers
+    ) throws {
         let model = try classifier.personalization.map { try classifier.model.personalized(with: $0) }
         self.init(
-            model ?? classifier.model, evaluation: evaluation, audit: audit, command: command, remark: remark,
-            seconds: seconds, threads: threads)
+            model ?? classifier.model, kind: kind, evaluation: evaluation, audit: audit, command: command,
+            remark: remark, seconds: seconds, workers: workers)
     }
 
     /// Creates the page for a trained model, and reads the photos that it shows.
@@ -64,7 +75,8 @@ public struct Report: Sendable {
     }
 
     package init(
-        _ model: ModelFile, evaluation modelEvaluation: ModelEvaluation? = nil, audit: Audit? = nil,
+        _ model: ModelFile, kind: OutputFile.Page = .trainingReport,
+        evaluation modelEvaluation: ModelEvaluation? = nil, audit: Audit? = nil,
         command: String? = nil, remark: String? = nil, seconds: Double? = nil, workers: Workers
     ) {
         let (evaluation, multiLabel, detection) = (
@@ -112,9 +124,9 @@ public struct Report: Sendable {
         let name = Self.name(model)
         html =
             Page(
-                title: "\(model.network.name): \(name)", kind: .trainingReport,
+                title: "\(model.network.name): \(name)", kind: kind,
                 header: ReportHead(
-                    model, name: name, evaluation: modelEvaluation, seconds: seconds,
+                    model, kind: kind, name: name, evaluation: modelEvaluation, seconds: seconds,
                     links: sections.map { ($0.id, $0.title) }
                 ).html,
                 body: sections.map { Page.section($0.title, id: $0.id, $0.html) }.joined(separator: "\n")

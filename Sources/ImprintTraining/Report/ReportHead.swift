@@ -8,7 +8,7 @@ struct ReportHead {
     let html: String
 
     init(
-        _ model: ModelFile, name: String, evaluation: ModelEvaluation?, seconds: Double?,
+        _ model: ModelFile, kind: OutputFile.Page, name: String, evaluation: ModelEvaluation?, seconds: Double?,
         links: [(id: String, title: String)]
     ) {
         let record = model.training
@@ -34,7 +34,7 @@ struct ReportHead {
         let input = model.preprocessing
         html = """
             <header>
-            <p class="kind">Training report · \(escaped(model.network.name)), \(input.width)x\(input.height) pixels</p>
+            <p class="kind">\(kind.title) · \(escaped(model.network.name)), \(input.width)x\(input.height) pixels</p>
             <h1>\(isolated(name))</h1>
             <div class="head">
             \(number ?? "")
