@@ -14,9 +14,10 @@ enum Terminal {
         signal(SIGPIPE, SIG_IGN)
         // If a file exceeds the size limit, writing fails with an error that names the file.
         signal(SIGXFSZ, SIG_IGN)
-        // The next opened file would reuse the descriptor of a closed stream, and messages would be written into that file.
-        for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
-            _ = open("/dev/null", O_RDWR)
+        // The next opened file would reuse the descriptor of a closed stream, and messages would be written into that file. Standard input and
+        // output are opened for the opposite direction: using them still fails with EBADF, so no photos or results are lost without an error.
+        for (stream, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_WRONLY)] {
+            if fcntl(stream, F_GETFD) == -1 { _ = open("/dev/null", mode) }
         }
     }
 
@@ -150,7 +151,9 @@ enum Terminal {
                 poll(&output, 1, -1)
             } else if errno != EINTR {
                 throw FileError.cannotWrite(
-                    path: "standard output", reason: String(cString: strerror(errno)), remedy: "Check where it leads.")
+                    path: "standard output",
+                    reason: errno == EBADF ? "it is not open for writing" : String(cString: strerror(errno)),
+                    remedy: "Check where it leads.")
             }
         }
         return true

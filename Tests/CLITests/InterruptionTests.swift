@@ -12,7 +12,7 @@ import Testing
 
     @Test(
         "Training continues if its output cannot be written; only a missing result line is an error",
-        arguments: [("--json | head -c 1", 0), ("--json > /dev/full", 1), ("--json >&-", 0), ("2>&-", 0)])
+        arguments: [("--json | head -c 1", 0), ("--json > /dev/full", 1), ("--json >&-", 1), (">&-", 0), ("2>&-", 0)])
     func unreadOutput(redirection: String, status: Int32) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)
@@ -124,20 +124,21 @@ import Testing
 
     @Test(
         "Help that cannot be written is an error",
-        arguments: ["--help", "--version", "help train", "models --help", "--generate-completion-script bash"])
-    func unwritableHelp(arguments: String) throws {
-        let run = try shell("$imprint \(arguments) > /dev/full", folder: packageFolder)
+        arguments: ["--help", "--version", "help train", "models --help", "--generate-completion-script bash"],
+        ["> /dev/full", ">&-"])
+    func unwritableHelp(arguments: String, redirection: String) throws {
+        let run = try shell("$imprint \(arguments) \(redirection)", folder: packageFolder)
         #expect(run.status == 1)
         #expect(run.errors.hasPrefix("Error: standard output: cannot be written"), "\(run.errors)")
     }
 
-    @Test("Results that cannot be written are an error", arguments: ["", "--json"])
-    func unwritableResults(option: String) throws {
+    @Test("Results that cannot be written are an error", arguments: ["", "--json"], ["> /dev/full", ">&-"])
+    func unwritableResults(option: String, redirection: String) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)
             #expect(try shell(Self.training, folder: folder).status == 0)
             for command in ["inspect m.imprint", "evaluate m.imprint photos", "classify m.imprint photos/dark/0.png"] {
-                let run = try shell("$imprint \(command) \(option) > /dev/full", folder: folder)
+                let run = try shell("$imprint \(command) \(option) \(redirection)", folder: folder)
                 #expect(run.status == 1)
                 #expect(run.errors.contains("standard output: cannot be written"), "\(run.errors)")
             }

@@ -69,6 +69,14 @@ import Testing
         }
     }
 
+    @Test("A list from a closed standard input is an error, not an empty list")
+    func closedInput() throws {
+        try withPhotos { folder in
+            let run = try shell("$imprint classify m.imprint --files-from - <&-", folder: folder)
+            #expect(run.status == 1 && run.errors.contains("standard input: cannot be read"), "\(run.errors)")
+        }
+    }
+
     @Test("The shards of any number contain each photo once", arguments: [1, 2, 3, 7])
     func shards(count: Int) throws {
         try withPhotos { folder in
