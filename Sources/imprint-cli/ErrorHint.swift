@@ -31,6 +31,27 @@ func naming<Result>(_ file: String, _ body: () throws -> Result) throws -> Resul
     }
 }
 
+/// An error with a hint that is right only in one subcommand.
+struct HintedError: DescribedError {
+    let error: any Error
+    let hint: String
+
+    var description: String { "\(error)" }
+}
+
+/// Calls `body`, and adds the hint of the subcommand to an error for which it has one.
+/// - Parameters:
+///   - hint: Returns the hint, or nil if the subcommand has none.
+///   - body: The work of the subcommand.
+func hinting<Result>(_ hint: (any Error) -> String?, _ body: () throws -> Result) throws -> Result {
+    do {
+        return try body()
+    } catch {
+        guard let text = hint(error) else { throw error }
+        throw HintedError(error: error, hint: text)
+    }
+}
+
 /// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
 func hint(for error: any Error) -> String? {
     switch error {
@@ -67,6 +88,7 @@ func hint(for error: any Error) -> String? {
         "The option -np of mpirun sets the number of processes, and --threads the cores of each."
     case SignatureError.wrongKey: "--public-key names the file of the public key."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
+    case let error as HintedError: error.hint
     case let error as LocatedError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:
@@ -117,6 +139,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
         true
     case FleetError.unsupportedURL, FleetError.invalidSetting: true
     case is PreparationError: true
+    case let error as HintedError: isWrongUsage(error.error)
     case let error as LocatedError: isWrongUsage(error.error)
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
     case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.nameTaken,

@@ -65,8 +65,28 @@ struct EvaluateCommand: ParsableCommand {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
         try unknownPhotos.check(classifier, model)
-        if let annotations { return try runDetector(classifier, annotations) }
-        let data = data ?? ""
+        try hinting({ hint(after: $0, of: classifier) }) {
+            if let annotations {
+                try runDetector(classifier, annotations)
+            } else {
+                try runClassifier(classifier, data ?? "")
+            }
+        }
+    }
+
+    /// Returns the option that helps after an error: other subcommands lack it, or the error has other causes there.
+    private func hint(after error: any Error, of classifier: ImageClassifier) -> String? {
+        switch error {
+        case ImprintError.labelMismatch where classifierOptions.personalization == nil:
+            "If a personalization added the labels, pass it with --personalization."
+        case ImageError.noClassFolders where classifier.model.head.locatesObjects:
+            "For photos with boxes, --annotations names a file or folder of boxes instead of labels."
+        default: nil
+        }
+    }
+
+    /// Evaluates a model on labelled photos.
+    private func runClassifier(_ classifier: ImageClassifier, _ data: String) throws {
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
         if classifier.model.isMultiLabel || (folder.isMultiLabel && !classifier.confidencesSumToOne) {
             return try runMultiLabel(classifier, folder)

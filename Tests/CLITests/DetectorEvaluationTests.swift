@@ -81,6 +81,18 @@ import Testing
         }
     }
 
+    @Test("For a folder without labels, evaluate names the boxes of a detector besides sub-folders")
+    func missingLabels() throws {
+        try withDetector { folder in
+            try writeBrightnessModel(photos: [:], to: folder)
+            for (model, names) in [("d.imprint", true), ("m.imprint", false)] {
+                let run = try imprint("evaluate", model, "photos/dark", folder: folder)
+                #expect(run.status == 1 && run.errors.contains("one sub-folder per label"), "\(run.errors)")
+                #expect(run.errors.contains("--annotations names a file or folder of boxes") == names, "\(run.errors)")
+            }
+        }
+    }
+
     @Test("evaluate --annotations fails if more than half of the photos are missing") func mostPhotosMissing() throws {
         try withDetector { folder in
             func missing(_ count: Int) throws -> CommandOutput {

@@ -115,6 +115,21 @@ import Testing
         }
     }
 
+    @Test("evaluate names --personalization for labels that the model does not have; train does not")
+    func labelsOfPersonalizations() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
+            try writeBrightnessModel(photos: ["mine/bright/0.png": 240, "mine/dusk/0.png": 60], to: folder)
+            for (command, names) in [
+                ("evaluate m.imprint mine", true), ("train photos --validation mine --output o --input-size 16", false),
+            ] {
+                let run = try shell("$imprint \(command)", folder: folder)
+                #expect(run.status == 1 && run.errors.contains("labels that the model does not have: dusk"))
+                #expect(run.errors.contains("pass it with --personalization") == names, "\(run.errors)")
+            }
+        }
+    }
+
     @Test("Invalid options and files are errors with the expected value, and no file is replaced")
     func errors() throws {
         try withModel { folder in
