@@ -65,7 +65,7 @@ enum CommandLineArguments {
             let subcommands = command.configuration.subcommands
             let isHelp = path == "imprint" && word == "help"
             guard !subcommands.isEmpty, !word.hasPrefix("-"), !isHelp else { return nil }
-            guard let next = subcommands.first(where: { $0.configuration.commandName == word }) else {
+            guard let next = subcommand(word, of: command) else {
                 let verbs = subcommands.compactMap { $0.configuration.commandName }
                 let suggestion = suggestion(for: word, from: verbs).map { " Did you mean \($0)?" } ?? ""
                 return "\(path) \(shown(word)): there is no such verb.\(suggestion) The verbs are "
@@ -76,20 +76,33 @@ enum CommandLineArguments {
         return nil
     }
 
-    /// Returns the error message for an option that the verb does not have; nil if it has all of them.
+    /// Returns the error message for an option that the subcommand does not have; nil if it has all of them.
     ///
-    /// If a required option is misspelt, the parser only reports that it is missing.
+    /// The parser reports other problems first, such as a required option that is missing because it is misspelt. It does not suggest --help and
+    /// --version.
     static func problemWithOptions(_ arguments: [String]) -> String? {
-        let verb = ImprintCommand.configuration.subcommands.first {
-            $0.configuration.commandName == arguments.first && $0.configuration.subcommands.isEmpty
+        var command: any ParsableCommand.Type = ImprintCommand.self
+        var path = ["imprint"]
+        for word in arguments {
+            guard let next = subcommand(word, of: command) else { break }
+            (command, path) = (next, path + [word])
         }
-        guard let verb else { return nil }
-        let help = ImprintCommand.helpMessage(for: verb, includeHidden: true, columns: 1000)
-        let known = Set(help.matches(of: /--[a-z][a-z0-9-]*/).map { String($0.output) })
-        let given = arguments.dropFirst().prefix { $0 != "--" }.filter { $0.hasPrefix("--") }.map(optionName)
+        let help = ImprintCommand.helpMessage(for: command, includeHidden: true, columns: 1000)
+        // The line of an option begins with its name; the text after it and examples may name options of other subcommands.
+        let lines = help.split(separator: "\n").filter { $0.hasPrefix("  -") }
+        let known = Set(lines.compactMap { $0.firstMatch(of: /--[a-z][a-z0-9-]*/).map { String($0.output) } })
+        let given = arguments.prefix { $0 != "--" }.filter { $0.hasPrefix("--") }.map(optionName)
         guard let option = given.first(where: { !known.contains($0) }) else { return nil }
         let suggestion = suggestion(for: option, from: known.sorted()).map { " Did you mean '\($0)'?" } ?? ""
-        return "Unknown option '\(shown(option))'.\(suggestion) imprint \(arguments[0]) --help lists the options."
+        return
+            "Unknown option '\(shown(option))'.\(suggestion) \(path.joined(separator: " ")) --help lists the options."
+    }
+
+    /// Returns the subcommand of a command with a name; nil if it has no such subcommand.
+    private static func subcommand(
+        _ name: String, of command: any ParsableCommand.Type
+    ) -> (any ParsableCommand.Type)? {
+        command.configuration.subcommands.first { $0.configuration.commandName == name }
     }
 
     /// Returns the word that a misspelt or abbreviated one probably means.

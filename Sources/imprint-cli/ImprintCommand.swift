@@ -54,11 +54,7 @@ enum Main {
 
     /// Returns the message for a usage error; an argument in it cannot fake another message.
     private static func message(forWrongUsage error: any Error, _ arguments: [String]) -> String {
-        if ImprintCommand.message(for: error).hasPrefix("Missing expected argument"),
-            let problem = CommandLineArguments.problemWithOptions(arguments)
-        {
-            return "Error: \(problem)"
-        }
+        if let problem = CommandLineArguments.problemWithOptions(arguments) { return "Error: \(problem)" }
         let shown = arguments.map { visible($0) }
         guard shown != arguments else { return ImprintCommand.fullMessage(for: error) }
         do {

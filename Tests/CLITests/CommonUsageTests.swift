@@ -156,9 +156,18 @@ import Testing
         #expect(run.errors.contains("list, install, remove; imprint models --help describes them."))
     }
 
-    @Test("A misspelt option is an error that suggests the nearest option")
-    func misspeltOptions() throws {
-        let run = try imprint("classify", "m", "x", "--treshold", "0.5")
-        #expect(run.status == 64 && run.errors.contains("Did you mean '--threshold'?"), "\(run.errors)")
+    @Test(
+        "A misspelt option is an error that suggests the nearest option, also --help and --version",
+        arguments: [
+            ("--hlep", "Error: Unknown option '--hlep'. Did you mean '--help'? imprint --help lists the options."),
+            ("--verison", "Did you mean '--version'?"), ("--ouput m", "Unknown option '--ouput'. imprint --help lists"),
+            ("classify m --hlep", "Did you mean '--help'? imprint classify --help lists the options."),
+            ("classify m x --treshold 0.5", "Did you mean '--threshold'?"),
+            ("models list --jsn", "Did you mean '--json'? imprint models list --help lists the options."),
+            ("models install x --acept-license", "Did you mean '--accept-license'?"),
+        ])
+    func misspeltOptions(command: String, message: String) throws {
+        let run = try shell("$imprint \(command)", folder: packageFolder)
+        #expect(run.status == 64 && run.output.isEmpty && run.errors.contains(message), "\(run.errors)")
     }
 }
