@@ -1,4 +1,5 @@
 public import Imprint
+internal import ImprintCore
 
 /// The settings of a fleet client.
 public struct FleetConfiguration: Sendable, Hashable {
@@ -27,7 +28,7 @@ public struct FleetConfiguration: Sendable, Hashable {
     /// - Throws: `FleetError.invalidSetting`, and the errors of `PersonalizationConfiguration`.
     public func check() throws {
         func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
-            if !isValid { throw FleetError.invalidSetting(name: name, found: "\(found)", expected: expected) }
+            if !isValid { throw FleetError.invalidSetting(name: name, found: messageText(found), expected: expected) }
         }
         try MergeOptions(clip: clip, noise: noise, delta: delta).check()
         try require(

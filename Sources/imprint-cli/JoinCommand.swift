@@ -72,10 +72,10 @@ struct JoinCommand: AsyncParsableCommand {
     func validate() throws {
         try requirePaths([model, photos] + [validation, key].compactMap { $0 })
         guard poll.isFinite, poll >= 0.1, poll <= 3600 else {
-            throw ValidationError("--poll is \(poll), expected 0.1 to 3600 seconds.")
+            throw ValidationError("--poll is \(messageText(poll)), expected 0.1 to 3600 seconds.")
         }
         guard (10...1800).contains(heartbeat) else {
-            throw ValidationError("--heartbeat is \(heartbeat), expected 10 to 1800 seconds.")
+            throw ValidationError("--heartbeat is \(messageText(heartbeat)), expected 10 to 1800 seconds.")
         }
         try require(settings.personalization.problem)
         try checkPrivacy(clip: clip, noise: noise, delta: delta)

@@ -111,7 +111,10 @@ func requireDetector(_ classifier: ImageClassifier, _ path: String, otherwise al
 /// Checks that a value is in its range.
 func require<Value: Comparable>(_ value: Value, _ option: String, in range: ClosedRange<Value>) throws {
     guard range.contains(value) else {
-        throw ValidationError("\(option) is \(value), expected \(range.lowerBound) to \(range.upperBound).")
+        let (found, lowest, highest) = (
+            messageText(value), messageText(range.lowerBound), messageText(range.upperBound)
+        )
+        throw ValidationError("\(option) is \(found), expected \(lowest) to \(highest).")
     }
 }
 

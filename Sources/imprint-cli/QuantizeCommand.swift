@@ -59,7 +59,8 @@ struct QuantizeCommand: ParsableCommand {
         try requirePaths([model, photos])
         try require(limit, "--limit", in: 4...10_000)
         guard errorLimit > 0, errorLimit <= 1 else {
-            throw ValidationError("--error-limit is \(errorLimit), expected more than 0 and at most 1.")
+            throw ValidationError(
+                "--error-limit is \(messageText(errorLimit)), expected more than 0 and at most 1.")
         }
         if let steps {
             try require(steps, "--steps", in: 1...1_000_000)

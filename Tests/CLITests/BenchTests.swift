@@ -76,7 +76,8 @@ import Testing
         arguments: [
             (["train", "--case", "vgg"], "No case begins with \"vgg\". Choose from lenet-28, logonet-96, logonet-96-"),
             (["predict", "--case", "lenet-28"], "Choose from mobilenet-v1-224, mobilenet-v1-224/batch-32"),
-            (["train", "--case", ""], "No case begins with \"\""), (["train", "--seconds", "0"], "--seconds is 0.0"),
+            (["train", "--case", ""], "No case begins with \"\""),
+            (["train", "--seconds", "0"], "--seconds is 0, expected 0.001 to 3600"),
             (["train", "--data", "photos"], "Leave it out"), (["sleep"], "sleep"),
             (["load", "--precision", "bfloat16"], "--precision is for \"bench train\", "),
             (["train", "--precision", "int8"], "Training is not possible in int8."),

@@ -86,8 +86,8 @@ import Testing
             ),
             ("base.imprint one.delta --output m --noise 1", 64, "Add --clip"),
             ("base.imprint one.delta --output m --seed 1", 64, "Add --noise"),
-            ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0.0, expected more than 0"),
-            ("base.imprint one.delta --output m --clip 1 --noise 0", 64, "--noise is 0.0, expected 0.001 to 1000000"),
+            ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0, expected more than 0"),
+            ("base.imprint one.delta --output m --clip 1 --noise 0", 64, "--noise is 0, expected 0.001 to 1000000"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {
         try withTemporaryFolder { folder in

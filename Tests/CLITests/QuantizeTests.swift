@@ -62,7 +62,7 @@ import Testing
                         "Error: \(small.path): the precision of the model is int8, expected float32"),
                 "\(again.errors)")
             for (limit, message) in [
-                ("0", "Error: --error-limit is 0.0, expected more than 0 and at most 1."),
+                ("0", "Error: --error-limit is 0, expected more than 0 and at most 1."),
                 ("1e-9", "Error: \(model.path): --error-limit is 1e-09, expected a larger number: the outputs differ"),
             ] {
                 let none = try imprint(

@@ -90,7 +90,7 @@ import Testing
         ) { _ = try Network.named("logonet", labels: 0) },
         Case(
             .invalidProperty(
-                layer: "lenet", property: "width", found: "0.0", expected: "more than 0 and at most 16"),
+                layer: "lenet", property: "width", found: "0", expected: "more than 0 and at most 16"),
             naming: "width"
         ) { _ = try Network.named("lenet", labels: 1, width: 0) },
     ]

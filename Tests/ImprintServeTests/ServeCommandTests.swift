@@ -84,7 +84,7 @@ import Testing
             (["--host", "example.org"], "--host: example.org is not an IP address. Expected localhost or an address"),
             (["--port", "65536"], "--port is 65536, expected 0 to 65535"),
             (["--max-batch", "0"], "--max-batch is 0, expected 1 to 1024"),
-            (["--max-delay", "-1"], "--max-delay is -1.0, expected 0.0 to 10000.0"),
+            (["--max-delay", "-1"], "--max-delay is -1, expected 0 to 10000"),
             (["--name", "a/b"], "expected a name without /"),
             (["--token-file", "short.txt"], "does not have a token, expected at least 16 printable ASCII characters"),
         ])

@@ -29,7 +29,7 @@ public struct MergeOptions: Hashable, Sendable {
     /// - Throws: `ImprintError.invalidSetting` if an option is out of range.
     public func check() throws {
         func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
-            if !isValid { throw ImprintError.invalidSetting(name: name, found: "\(found)", expected: expected) }
+            if !isValid { throw ImprintError.invalidSetting(name: name, found: messageText(found), expected: expected) }
         }
         if let clip { try require(clip > 0 && clip.isFinite, "clip", clip, "more than 0 and finite") }
         if let noise {

@@ -1,3 +1,4 @@
+internal import ImprintCore
 public import ImprintImages
 public import ImprintNetwork
 
@@ -153,13 +154,14 @@ package struct HyperparameterProblem {
 
     package init(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) {
         self.name = name
-        found = "\(value)"
+        found = messageText(value)
         self.expected = expected
         self.isValid = isValid
     }
 
     package init<Value: Comparable>(_ name: String, _ value: Value, in range: ClosedRange<Value>) {
-        self.init(name, value, range.contains(value), "\(range.lowerBound) to \(range.upperBound)")
+        self.init(
+            name, value, range.contains(value), "\(messageText(range.lowerBound)) to \(messageText(range.upperBound))")
     }
 
     /// Returns the check that a number is at least 0 and finite; nil is valid.
