@@ -219,7 +219,7 @@ private func isLink(_ url: URL) -> Bool {
 }
 
 /// Whether a file counts as an image, by the extension of its name or else by the start of its content.
-func isImage(_ url: URL) -> Bool {
+package func isImage(_ url: URL) -> Bool {
     let extensions: Set = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
     ]

@@ -75,9 +75,11 @@ struct ClassifyCommand: ParsableCommand {
     func validate() throws {
         try requirePaths([model] + [categories].compactMap { $0 })
         if inputs.photos.isEmpty && inputs.filesFrom == nil {
+            let url = URL(filePath: model)
+            let isPhoto = isImage(url) || FileStatus(url)?.isFolder == true
             throw ValidationError(
-                "\(visible(model)) is read as the model, and there are no photos. The first argument is the model, as in: imprint classify "
-                    + "pets.imprint \(visible(model))")
+                "\(visible(model)) is read as the model, and there are no photos. Name the model first and then photos, as in: imprint classify "
+                    + (isPhoto ? "pets.imprint \(visible(model))" : "\(visible(model)) photo.jpg"))
         }
         try outputs.check(common)
         try require(top ?? 1, "--top", in: 1...1_000_000)

@@ -65,6 +65,8 @@ import Testing
             ("detect m.imprint a.jpg --base b.imprint", "--base needs --artwork"),
             ("detect a.jpg --artwork A=x.png --personalization p.imprint", "--artwork uses no model"),
             ("classify m.imprint", "m.imprint is read as the model, and there are no photos"),
+            ("classify m.imprint", "as in: imprint classify m.imprint photo.jpg"),
+            ("classify cat.png", "as in: imprint classify pets.imprint cat.png"),
             ("train photos --output m --time-limit soon", "soon"),
             ("train photos --output m --time-limit 0", "--time-limit is 0, expected more than 0 seconds"),
             ("train photos --output m --minutes -1", "--time-limit is -1m, expected more than 0 seconds"),
