@@ -162,6 +162,22 @@ import Testing
         }
     }
 
+    @Test(
+        "A path of the output or the cache that cannot be written is reported before any work",
+        arguments: ["output", "cache"])
+    func unwritablePaths(option: String) throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(photos: ["photos/dusk/0.png": 60], to: folder)
+            let paths = option == "output" ? "--output none/file" : "--output me --cache none/file"
+            let run = try shell("$imprint personalize m.imprint photos \(paths)", folder: folder)
+            #expect(run.status == 1 && run.output.isEmpty)
+            // Later, the command would also report that the label is new.
+            let message = "none/file: cannot be written (No such file or directory). Create its folder first.\n"
+            #expect(run.errors.hasPrefix("Error: ") && run.errors.hasSuffix(message), "\(run.errors)")
+            #expect(run.errors.split(separator: "\n").count == 1, "\(run.errors)")
+        }
+    }
+
     // MARK: New logos of a detector
 
     private static let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path
