@@ -92,7 +92,7 @@ public enum ImprintError: DescribedError, Equatable {
     case notAFeatureCache(file: String)
     /// A photo has several labels or none, but the model predicts exactly one label.
     case notOneLabel(photo: String, labels: [String])
-    /// The digest of the feature cache does not match its content.
+    /// The feature cache is cut off, or its digest does not match its content.
     case damagedFeatureCache(file: String)
 
     /// A description of the problem and how to fix it.
@@ -203,8 +203,7 @@ public enum ImprintError: DescribedError, Equatable {
         case .notAFeatureCache(let file):
             "\(file) is not a feature cache. Choose another file"
         case .damagedFeatureCache(let file):
-            "\(file) is damaged: the digest of its features does not match. "
-                + "Remove the file; the next run computes the features again"
+            "\(file) is an incomplete or damaged feature cache. Delete it; the next run computes the features again"
         case .personalizationDiverged:
             "the personalization diverged: a parameter is not finite. "
                 + "Use a lower penalty and rehearsal weight, or check the base model"

@@ -15,9 +15,9 @@ package enum OutputFile {
         return isRecognized(url)
     }
 
-    /// Whether the safetensors file at `url` has a metadata key.
+    /// Whether the safetensors file at `url` has a metadata key, also if the file is cut off or damaged after the key.
     package static func hasMetadata(_ key: String, _ url: URL) -> Bool {
-        (try? Safetensors.File(contentsOf: url))?.header.metadata[key] != nil
+        Safetensors.leadingMetadata(of: url)[key] != nil
     }
 
     /// The kind of an HTML page.

@@ -178,6 +178,24 @@ import Testing
         }
     }
 
+    @Test("A cache that is cut off is not called a file of another program")
+    func truncatedCache() throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(photos: ["photos/dark/0.png": 60, "photos/bright/0.png": 200], to: folder)
+            let command = "$imprint personalize m.imprint photos --output me --cache features"
+            let first = try shell(command, folder: folder)
+            #expect(first.status == 0, "\(first.errors)")
+            let cache = folder.appending(path: "features")
+            let bytes = try Data(contentsOf: cache).dropLast(5)
+            try bytes.write(to: cache)
+            let run = try shell(command, folder: folder)
+            #expect(run.status == 1, "\(run.errors)")
+            #expect(
+                run.errors.contains("features is an incomplete or damaged feature cache. Delete it"), "\(run.errors)")
+            #expect(try Data(contentsOf: cache) == bytes)
+        }
+    }
+
     // MARK: New logos of a detector
 
     private static let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path

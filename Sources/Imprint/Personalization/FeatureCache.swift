@@ -21,8 +21,8 @@ final class FeatureCache {
     private static let digestKey = "imprint.digest"
 
     /// Opens a cache file, which may be missing or empty.
-    /// - Throws: `SafetensorsError` or `FileError` if the file exists and cannot be read, `ImprintError.notAFeatureCache` if it contains
-    ///   something else, `ImprintError.damagedFeatureCache` if its digest does not match.
+    /// - Throws: `FileError` or `SafetensorsError` if the file exists and cannot be read, `ImprintError.notAFeatureCache` if it contains
+    ///   something else, `ImprintError.damagedFeatureCache` if it is cut off or damaged.
     init(_ url: URL, base: String, blocks: Int, views viewCount: Int, length: Int) throws {
         self.url = url
         self.viewCount = viewCount
@@ -32,7 +32,15 @@ final class FeatureCache {
             try AtomicFile.checkWritable(url)
             return
         }
-        let file = try Safetensors.File(contentsOf: url)
+        let file: Safetensors.File
+        do {
+            file = try Safetensors.File(contentsOf: url)
+        } catch let error as SafetensorsError {
+            // The file may be intact.
+            if case .outOfMemory = error.problem { throw error }
+            throw OutputFile.hasMetadata(Self.formatKey, url)
+                ? ImprintError.damagedFeatureCache(file: url.path) : ImprintError.notAFeatureCache(file: url.path)
+        }
         let metadata = file.header.metadata
         guard metadata[Self.formatKey] != nil else { throw ImprintError.notAFeatureCache(file: url.path) }
         guard metadata[Self.formatKey] == "1", metadata[Self.keyKey] == key else { return }

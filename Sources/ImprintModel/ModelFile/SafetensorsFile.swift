@@ -144,6 +144,29 @@ extension Safetensors {
     }
 }
 
+extension Safetensors {
+    /// Returns the metadata at the start of the header of a file, where Imprint writes it, up to the first error.
+    ///
+    /// It identifies a file that is cut off or damaged after the metadata. It is empty if the file cannot be read.
+    static func leadingMetadata(of url: URL) -> [String: String] {
+        var metadata: [String: String] = [:]
+        do {
+            let file = try RegularFile(url.path)
+            guard file.byteCount >= 8 else { return [:] }
+            var word: UInt64 = 0
+            try withUnsafeMutableBytes(of: &word) { try file.read(into: $0, at: 0) }
+            let headerLength = UInt64(littleEndian: word)
+            guard headerLength <= UInt64(maximumHeaderLength) else { return [:] }
+            var bytes = [UInt8](repeating: 0, count: min(Int(headerLength), file.byteCount - 8))
+            try bytes.withUnsafeMutableBytes { try file.read(into: $0, at: 8) }
+            try Header.readLeadingMetadata(bytes) { metadata[$0] = $1 }
+        } catch {
+            // The metadata before the error is the result.
+        }
+        return metadata
+    }
+}
+
 /// Reads and checks the header, and returns it with the offset of the data.
 private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors.Header, Int) {
     do {

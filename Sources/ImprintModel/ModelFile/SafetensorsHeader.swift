@@ -48,6 +48,21 @@ extension Safetensors.Header {
     }
 }
 
+extension Safetensors.Header {
+    /// Parses the metadata in `bytes`, a header that may be cut off, if it precedes all tensors.
+    /// - Parameter entry: Receives each key and its value.
+    /// - Throws: The problem at the first byte that is not as expected, also after the metadata.
+    static func readLeadingMetadata(
+        _ bytes: [UInt8], entry: (_ key: String, _ value: String) -> Void
+    ) throws(Problem) {
+        var scanner = StrictJSONScanner(bytes)
+        try scanner.object { (scanner, key) throws(Problem) in
+            guard key == metadataKey else { throw scanner.malformed(metadataKey) }
+            try scanner.object { (scanner, key) throws(Problem) in entry(key, try scanner.string()) }
+        }
+    }
+}
+
 /// The fields of a tensor in the header, before their values are checked.
 private struct TensorFields {
     typealias Problem = SafetensorsError.Problem

@@ -203,6 +203,24 @@ import Testing
         }
     }
 
+    @Test("A cache that is cut off is damaged; a file that is cut off before its kind is known is not a cache")
+    func truncatedCache() throws {
+        try withPhotos { folder in
+            let cache = folder.appending(path: "features")
+            _ = try personalize(folder, cache: cache)
+            let bytes = try Data(contentsOf: cache)
+            // The kind is in the first 200 bytes of the header.
+            for (length, error) in [
+                (bytes.count - 1, .damagedFeatureCache(file: cache.path)),
+                (208, .damagedFeatureCache(file: cache.path)), (40, .notAFeatureCache(file: cache.path)),
+                (4, .notAFeatureCache(file: cache.path)),
+            ] as [(Int, ImprintError)] {
+                try bytes.prefix(length).write(to: cache)
+                #expect(throws: error, "\(length) bytes") { try personalize(folder, cache: cache) }
+            }
+        }
+    }
+
     @Test("If the cache cannot be written, the session learns without it, and the result has the error")
     func unwritableCache() throws {
         try withPhotos { folder in
