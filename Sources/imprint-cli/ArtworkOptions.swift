@@ -25,6 +25,7 @@ struct LabelledArtwork: ExpressibleByArgument {
         if label.allSatisfy(\.isWhitespace) || source.isEmpty {
             throw ValidationError("--artwork is \(text), expected LABEL=FILE, such as Logo=logo.png.")
         }
+        try requirePaths([source])
     }
 
     var defaultValueDescription: String { "\(label)=\(source)" }

@@ -108,7 +108,7 @@ struct InstallModelCommand: AsyncParsableCommand {
     private var verifiesFile: Bool { sha256 != nil || url?.isFileURL != true }
 
     func validate() throws {
-        try requirePaths([source])
+        try requirePaths([source], allowsURLs: true)
         if let name, !BaseModels.isValid(name) {
             throw ValidationError(
                 "--name is \(shown(name)), expected 1 to 64 letters (a to z), digits, dots, underscores and hyphens, the first of which is "

@@ -127,8 +127,21 @@ func seedNumber(_ text: String) throws -> UInt64 {
 }
 
 /// Checks that no path is empty, for example because of an unset shell variable; an empty path would mean the current folder.
-func requirePaths(_ paths: [String]) throws {
+/// - Parameter allowsURLs: Whether URLs are also valid; otherwise, they are rejected.
+func requirePaths(_ paths: [String], allowsURLs: Bool = false) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected a file or folder name.") }
+    if !allowsURLs, let url = paths.first(where: isURL) {
+        throw ValidationError(
+            "\(shown(url)) is a URL, expected a path: Imprint reads and writes only local files. Download a remote file first."
+        )
+    }
+}
+
+/// Returns whether a text is a URL with a scheme, such as https://example.org/photo.jpg, and not the path of a file.
+func isURL(_ text: String) -> Bool {
+    let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
+    return scheme.first?.isLetter == true && text.dropFirst(scheme.count).hasPrefix("://")
+        && !FileManager.default.fileExists(atPath: text)
 }
 
 /// Checks that an output folder is not inside a folder of photos.

@@ -66,6 +66,12 @@ import Testing
             ("detect a.jpg --artwork A=x.png --personalization p.imprint", "--artwork uses no model"),
             ("classify m.imprint", "m.imprint is read as the model, and there are no photos"),
             ("classify m.imprint", "as in: imprint classify m.imprint photo.jpg"),
+            (
+                "classify m https://example.org/a.jpg",
+                "https://example.org/a.jpg is a URL, expected a path: Imprint reads"
+            ),
+            ("train s3://photos/pets --output m", "s3://photos/pets is a URL"),
+            ("detect a.jpg --artwork A=https://example.org/a.png", "https://example.org/a.png is a URL"),
             ("classify cat.png", "as in: imprint classify pets.imprint cat.png"),
             ("train photos --output m --time-limit soon", "soon"),
             ("train photos --output m --time-limit 0", "--time-limit is 0, expected more than 0 seconds"),

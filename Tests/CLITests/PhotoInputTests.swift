@@ -69,6 +69,18 @@ import Testing
         }
     }
 
+    @Test("A URL in a list is an error that says to download the file")
+    func urls() throws {
+        try withPhotos { folder in
+            let run = try shell(
+                "echo https://example.org/a.png | $imprint classify m.imprint --files-from - --json", folder: folder)
+            #expect(run.status == 0 && run.lines.count == 1, "\(run.errors)")
+            let error =
+                "https://example.org/a.png: it is a URL, and Imprint reads only local files. Download the file first."
+            #expect(run.lines.first?["error"] as? String == error)
+        }
+    }
+
     @Test("A list from a closed standard input is an error, not an empty list")
     func closedInput() throws {
         try withPhotos { folder in
