@@ -111,14 +111,26 @@ private func contents(of folder: URL) throws -> [String: Data] {
             #expect(try DrawingRecipe.load(named: recipeFile.path, from: []) == expected)
 
             let error = #expect(throws: DrawingError.self) { try DrawingRecipe.load(named: "yours", from: [deep]) }
-            guard case .noSuchRecipe("yours", let available, let searched) = error else {
+            guard case .noSuchRecipe("yours", let available, let folders) = error else {
                 Issue.record("unexpected: \(String(describing: error))")
                 return
             }
             #expect(available.contains("mine"))
-            #expect(searched.map(\.path).contains(datasets.path))
-            #expect(error.map { "\($0)".contains("mine") } == true)
+            #expect(folders.map(\.path).contains(datasets.path))
+            // Searched folders without recipes are not listed.
+            #expect(folders.allSatisfy { FileManager.default.fileExists(atPath: $0.path) })
         }
+    }
+
+    @Test("The error about an unknown recipe lists the recipes, or states that there are none")
+    func unknownRecipe() {
+        let folders = [URL(filePath: "/data/datasets")]
+        let some = DrawingError.noSuchRecipe(name: "fruits", available: ["plain", "shapes"], folders: folders)
+        #expect(
+            "\(some)" == "There is no recipe \"fruits\". The recipes in /data/datasets are plain, shapes. "
+                + "Use one of these names, or the path of a .json file.")
+        let none = DrawingError.noSuchRecipe(name: "fruits", available: [], folders: [])
+        #expect("\(none)".hasSuffix("have no folder datasets with recipes. Use the path of a .json file."))
     }
 
     @Test(

@@ -6,8 +6,8 @@ internal import ImprintImages
 ///
 /// The description of each case names the file, the problem, the expected state and the fix.
 package enum DrawingError: DescribedError, Equatable, Sendable {
-    /// None of the `searched` folders holds a recipe of that name; `available` are the names of the recipes found.
-    case noSuchRecipe(name: String, available: [String], searched: [URL])
+    /// There is no recipe of that name; `available` are the names of the recipes in `folders`, which are the searched folders with recipes.
+    case noSuchRecipe(name: String, available: [String], folders: [URL])
     /// The file cannot be read; `reason` comes from the operating system.
     case unreadable(file: URL, reason: String)
     /// The file of the recipe is not a JSON object.
@@ -26,12 +26,13 @@ extension DrawingError {
     /// The error in one or two sentences.
     package var description: String {
         switch self {
-        case .noSuchRecipe(let name, let available, let searched):
+        case .noSuchRecipe(let name, let available, let folders):
             "There is no recipe \"\(name)\". "
                 + (available.isEmpty
-                    ? "No recipes were found" : "Available: \(available.joined(separator: ", "))")
-                + " (searched \(searched.map(\.path).joined(separator: ", "))). "
-                + "Use one of these names, or the path of a .json file."
+                    ? "The current folder, the program's folder and their parent folders have no folder datasets with recipes. Use the path"
+                    : "The recipes in \(folders.map(\.path).joined(separator: " and ")) are \(available.joined(separator: ", ")). "
+                        + "Use one of these names, or the path")
+                + " of a .json file."
         case .unreadable(let file, let reason):
             "\(file.path) cannot be read: \(reason). Check that the file exists and that you may read it."
         case .notAnObject(let file):

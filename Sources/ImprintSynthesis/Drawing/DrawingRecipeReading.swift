@@ -20,17 +20,19 @@ extension DrawingRecipe {
         if name.contains("/") || name.hasSuffix(".json") {
             return try DrawingRecipe(contentsOf: URL(filePath: name))
         }
-        var searched: [URL] = []
+        var searched: Set<URL> = []
+        var withRecipes: [URL] = []
         var available: Set<String> = []
         for datasets in folders.flatMap(\.withParentFolders).flatMap(\.recipeFolders) {
-            guard !searched.contains(datasets) else { continue }
-            searched.append(datasets)
+            guard searched.insert(datasets).inserted else { continue }
             let file = datasets.appending(path: "\(name).json")
             if FileManager.default.fileExists(atPath: file.path) { return try DrawingRecipe(contentsOf: file) }
             let names = (try? FileManager.default.contentsOfDirectory(atPath: datasets.path)) ?? []
-            available.formUnion(names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) })
+            let recipes = names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }
+            if !recipes.isEmpty { withRecipes.append(datasets) }
+            available.formUnion(recipes)
         }
-        throw .noSuchRecipe(name: name, available: available.sorted(), searched: searched)
+        throw .noSuchRecipe(name: name, available: available.sorted(), folders: withRecipes)
     }
 
     /// Creates a recipe from a JSON file, and validates every field.
