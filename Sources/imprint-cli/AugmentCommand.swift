@@ -73,7 +73,7 @@ struct AugmentCommand: ParsableCommand {
         guard showsArtwork != (data != nil) else {
             throw ValidationError(
                 showsArtwork
-                    ? "Expected DATA or --artwork, found both. Run the verb once for each."
+                    ? "Expected DATA or --artwork, found both. Run the subcommand once for each."
                     : "Expected DATA, a folder of photos, or --artwork LABEL=FILE.")
         }
         try require(side, "--input-size", in: (showsArtwork ? 16 : 1)...1024)
@@ -91,7 +91,7 @@ struct AugmentCommand: ParsableCommand {
         guard let cutOut else { return }
         guard artworkOptions.artwork.count == 1 else {
             throw ValidationError(
-                "--cut-out: there are \(artworkOptions.artwork.count) options --artwork, expected one. Run the verb once for each."
+                "--cut-out: there are \(artworkOptions.artwork.count) options --artwork, expected one. Run the subcommand once for each."
             )
         }
         try checkOutputs(

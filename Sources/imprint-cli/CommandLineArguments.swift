@@ -22,14 +22,16 @@ enum CommandLineArguments {
     ///
     /// `train PHOTOS --artwork …` is `train-detector --photos PHOTOS --artwork …`.
     static func modernizing(_ arguments: [String]) -> [String] {
-        guard var verb = arguments.first else { return arguments }
+        guard var command = arguments.first else { return arguments }
         let options = arguments.dropFirst().prefix { $0 != "--" }
-        if verb == "train" && options.contains(where: { optionName($0) == "--artwork" }) { verb = "train-detector" }
-        var modern = [verb]
+        if command == "train" && options.contains(where: { optionName($0) == "--artwork" }) {
+            command = "train-detector"
+        }
+        var modern = [command]
         var isMinutes = false
         for argument in options {
             let (name, value) = (optionName(argument), argument.firstIndex(of: "=").map { argument[$0...] } ?? "")
-            switch (verb, name) {
+            switch (command, name) {
             case ("train", "--minutes"):
                 isMinutes = value.isEmpty
                 modern.append("--time-limit\(value)" + (isMinutes ? "" : "m"))
@@ -56,9 +58,8 @@ enum CommandLineArguments {
         }
     }
 
-    /// Returns the error message for an unknown verb, or for an unknown verb of a verb such as models; nil if all verbs exist, or if an option
-    /// precedes them.
-    static func problemWithVerb(_ arguments: [String]) -> String? {
+    /// Returns the error message for an unknown subcommand, also of a subcommand such as models; nil if all exist, or if an option precedes them.
+    static func problemWithSubcommand(_ arguments: [String]) -> String? {
         var command: any ParsableCommand.Type = ImprintCommand.self
         var path = "imprint"
         for word in arguments.first == "help" ? arguments.dropFirst() : arguments[...] {
@@ -66,10 +67,10 @@ enum CommandLineArguments {
             let isHelp = path == "imprint" && word == "help"
             guard !subcommands.isEmpty, !word.hasPrefix("-"), !isHelp else { return nil }
             guard let next = subcommand(word, of: command) else {
-                let verbs = subcommands.compactMap { $0.configuration.commandName }
-                let suggestion = suggestion(for: word, from: verbs).map { " Did you mean \($0)?" } ?? ""
-                return "\(path) \(shown(word)): there is no such verb.\(suggestion) The verbs are "
-                    + verbs.joined(separator: ", ") + "; \(path) --help describes them."
+                let names = subcommands.compactMap { $0.configuration.commandName }
+                let suggestion = suggestion(for: word, from: names).map { " Did you mean \($0)?" } ?? ""
+                return "\(path) \(shown(word)): there is no such subcommand.\(suggestion) The subcommands are "
+                    + names.joined(separator: ", ") + "; \(path) --help describes them."
             }
             (command, path) = (next, "\(path) \(word)")
         }

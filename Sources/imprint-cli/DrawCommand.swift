@@ -61,7 +61,7 @@ struct DrawCommand: ParsableCommand {
         guard drawsArtwork != (recipe != nil) else {
             throw ValidationError(
                 drawsArtwork
-                    ? "Expected a recipe or --artwork, found both. Run the verb once for each."
+                    ? "Expected a recipe or --artwork, found both. Run the subcommand once for each."
                     : "Expected the name of a recipe, such as two-circles, or --artwork LABEL=FILE.")
         }
         if let size { try require(size, "--size", in: 64...1024) }

@@ -52,7 +52,7 @@ func hinting<Result>(_ hint: (any Error) -> String?, _ body: () throws -> Result
     }
 }
 
-/// Returns the verb or option that helps after an error; errors of the library do not name verbs or options.
+/// Returns the subcommand or option that helps after an error; errors of the library do not name subcommands or options.
 func hint(for error: any Error) -> String? {
     switch error {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."

@@ -16,7 +16,7 @@ enum Main {
         }
         let arguments = CommandLineArguments.joiningNegativeNumbers(
             CommandLineArguments.modernizing(Array(CommandLine.arguments.dropFirst())))
-        if let problem = CommandLineArguments.problemWithVerb(arguments) {
+        if let problem = CommandLineArguments.problemWithSubcommand(arguments) {
             end(ExitCode.validationFailure, "Error: \(problem)")
         }
         var command: any ParsableCommand

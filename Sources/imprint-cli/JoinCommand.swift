@@ -10,7 +10,7 @@ struct JoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Train a model together with other devices, through a Flower SuperLink (federated learning).",
         discussion: """
-            The verb answers the server until Ctrl-C. In each round, it trains the head of the model on the photos of this device, and \
+            The subcommand answers the server until Ctrl-C. In each round, it trains the head of the model on the photos of this device, and \
             sends only the change to the head and the number of photos. Photos and features never leave the device.
 
             Examples:

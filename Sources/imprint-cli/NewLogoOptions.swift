@@ -45,7 +45,8 @@ struct NewLogoOptions: ParsableArguments {
         if hasCorrections {
             throw ValidationError(
                 "--not corrects labels that the model has, and is not available with --artwork or --annotations. Name photos without the new "
-                    + "logos with --backgrounds, or run the verb once for each; --resume adds the second to the first.")
+                    + "logos with --backgrounds, or run the subcommand once for each; --resume adds the second to the first."
+            )
         }
         if let data {
             throw ValidationError(

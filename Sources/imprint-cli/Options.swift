@@ -6,7 +6,7 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
-/// The options of every verb.
+/// The options of every subcommand.
 struct CommonOptions: ParsableArguments {
     @Flag(help: "Print one JSON object per line to standard output; everything else goes to standard error.")
     var json = false
@@ -67,7 +67,7 @@ struct PrecisionOptions: ParsableArguments {
     }
 }
 
-/// The options of verbs that run a model: its personalization and test-time augmentation.
+/// The options of subcommands that run a model: its personalization and test-time augmentation.
 struct ClassifierOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("A personalization of the model, from imprint personalize.", valueName: "file"))

@@ -5,21 +5,21 @@ internal import ImprintImages
 internal import ImprintInterop
 internal import ImprintModel
 
-/// A file that a verb writes to a path that the user chooses.
+/// A file that a subcommand writes to a path that the user chooses.
 struct OutputFile {
     let option: String
     let path: String
     let kind: OutputKind
 }
 
-/// Checks, before a verb starts, that its outputs do not replace files of the user.
+/// Checks, before a subcommand starts, that its outputs do not replace files of the user.
 ///
-/// An output may not replace an input of the verb. It may replace another existing file only if Imprint wrote that file as a file
+/// An output may not replace an input of the subcommand. It may replace another existing file only if Imprint wrote that file as a file
 /// of the same kind (`OutputKind.canReplace`).
 ///
 /// - Parameters:
 ///   - outputs: The files to write.
-///   - inputs: The files that the verb reads, each with its role in the message, such as "the model".
+///   - inputs: The files that the subcommand reads, each with its role in the message, such as "the model".
 /// - Throws: `ValidationError` that names the option and the file.
 func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)] = []) throws {
     let roles = Dictionary(inputs.map { (resolvedPath($0.path), $0.role) }) { first, _ in first }

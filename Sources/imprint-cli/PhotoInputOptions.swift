@@ -3,7 +3,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// The options of verbs that process any number of photos: files, folders, and lists of paths.
+/// The options of subcommands that process any number of photos: files, folders, and lists of paths.
 struct PhotoInputOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(

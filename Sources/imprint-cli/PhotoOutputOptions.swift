@@ -3,7 +3,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// The options of verbs that show results of photos, besides --json: CSV, sorted copies and annotated copies.
+/// The options of subcommands that show results of photos, besides --json: CSV, sorted copies and annotated copies.
 struct PhotoOutputOptions: ParsableArguments {
     @Flag(help: "Print CSV: a header, then a row for each label of a photo.")
     var csv = false
@@ -29,7 +29,7 @@ struct PhotoOutputOptions: ParsableArguments {
     /// Checks the options, and creates the folders.
     /// - Throws: `ValidationError` if an output folder is in a folder of photos, `FileError` if it cannot be created.
     /// - Parameters:
-    ///   - detections: The options of a verb that finds objects; nil for other verbs.
+    ///   - detections: The options of a subcommand that finds objects; nil for other subcommands.
     ///   - labels: The labels that detections can have.
     func open(
         _ format: PhotoFormat, inputs: PhotoInputOptions, common: CommonOptions,

@@ -25,7 +25,7 @@ struct PhotoResult: Sendable {
     }
 }
 
-/// The format in which a verb shows results.
+/// The format in which a subcommand shows results.
 struct PhotoFormat: Sendable {
     /// The text for a photo without classifications, which is also the name of its folder with --copy-to.
     let noneText: String
@@ -82,7 +82,7 @@ func boxText(_ box: NormalizedRectangle) -> String {
     return "x \(share(box.x)), y \(share(box.y)), \(share(box.width)) x \(share(box.height))"
 }
 
-/// A photo that cannot be processed; the verb continues with the other photos.
+/// A photo that cannot be processed; the subcommand continues with the other photos.
 struct PhotoFailure: DescribedError {
     let description: String
 }

@@ -130,12 +130,12 @@ import Testing
         arguments: [
             (
                 "clasify m x",
-                "imprint clasify: there is no such verb. Did you mean classify? The verbs are train, train-detector,"
+                "imprint clasify: there is no such subcommand. Did you mean classify? The subcommands are train, train-detector,"
             ),
             ("trian photos", "Did you mean train?"), ("Evaluate m photos", "Did you mean evaluate?"),
             ("eval m photos", "Did you mean evaluate?"),
-            ("help inspct", "imprint inspct: there is no such verb. Did you mean inspect?"),
-            ("recognise x", "imprint recognise: there is no such verb. The verbs are"),
+            ("help inspct", "imprint inspct: there is no such subcommand. Did you mean inspect?"),
+            ("recognise x", "imprint recognise: there is no such subcommand. The subcommands are"),
         ])
     func misspeltCommands(command: String, message: String) throws {
         let run = try shell("$imprint \(command)", folder: packageFolder)
@@ -144,11 +144,11 @@ import Testing
     }
 
     @Test(
-        "A misspelt verb of models is an error that suggests the nearest verb",
+        "A misspelt subcommand of models is an error that suggests the nearest subcommand",
         arguments: [
-            ("models lst", "imprint models lst: there is no such verb. Did you mean list? The verbs are"),
-            ("help models instaal", "imprint models instaal: there is no such verb. Did you mean install?"),
-            ("models show logonet", "imprint models show: there is no such verb. The verbs are"),
+            ("models lst", "imprint models lst: there is no such subcommand. Did you mean list? The subcommands are"),
+            ("help models instaal", "imprint models instaal: there is no such subcommand. Did you mean install?"),
+            ("models show logonet", "imprint models show: there is no such subcommand. The subcommands are"),
         ])
     func misspeltSubcommands(command: String, message: String) throws {
         let run = try shell("$imprint \(command)", folder: packageFolder)

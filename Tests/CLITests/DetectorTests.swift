@@ -41,12 +41,12 @@ import Testing
     @Test(
         "train-detector, and train with --artwork, need photos without a logo",
         arguments: [["train-detector", "--photos", "photos"], ["train", "photos"]])
-    func backgroundPhotos(verb: [String]) throws {
+    func backgroundPhotos(command: [String]) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 2)
             let logo = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
             let options = ["dark", "bright"].flatMap { ["--artwork", "\($0)=\(logo.path)"] }
-            let run = try run(tool, verb + ["--output", "m.imprint"] + options, folder: folder)
+            let run = try run(tool, command + ["--output", "m.imprint"] + options, folder: folder)
             #expect(run.status == 1 && run.errors.contains("has no label besides bright, dark"), "\(run.errors)")
         }
     }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The exit codes for the same mistake in different verbs; docs/reference/command-line-behaviour.md has the rule.
+/// The exit codes for the same mistake in different subcommands; docs/reference/command-line-behaviour.md has the rule.
 @Suite struct ExitCodeTests {
     private static let recipe = packageFolder.appending(path: "datasets/two-circles.json").path
 
@@ -81,7 +81,7 @@ import Testing
     func missingModel() throws { try check("classify photos", 64, "imprint classify pets.imprint photos") }
 
     @Test(
-        "Every verb with a model accepts the name of an installed one",
+        "Every subcommand with a model accepts the name of an installed one",
         arguments: [
             "classify mine photos/dark/0.png", "detect mine photos/dark/0.png", "inspect mine",
             "export mine --to onnx -o o.onnx", "compare mine mine --images photos", "inspect built-in",

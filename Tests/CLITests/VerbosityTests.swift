@@ -5,18 +5,19 @@ import Testing
 
 /// The amount of messages: --quiet, the default, and --verbose.
 @Suite struct VerbosityTests {
-    private static let verbs = [
+    private static let commands = [
         "draw two-circles --count 4 -o drawn",
         "train photos -o m.imprint --network lenet --input-size 16 --epochs 1",
     ]
 
-    @Test("--quiet prints neither notes nor progress; the results are the same", arguments: verbs, ["-q", "--quiet"])
-    func quiet(verb: String, option: String) throws {
+    @Test(
+        "--quiet prints neither notes nor progress; the results are the same", arguments: commands, ["-q", "--quiet"])
+    func quiet(command: String, option: String) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)
-            let usual = try shell("\"$imprint\" \(verb.replacing("-o ", with: "-o usual-"))", folder: folder)
+            let usual = try shell("\"$imprint\" \(command.replacing("-o ", with: "-o usual-"))", folder: folder)
             #expect(usual.status == 0 && !usual.errors.isEmpty)
-            let quiet = try shell("\"$imprint\" \(verb) \(option)", folder: folder)
+            let quiet = try shell("\"$imprint\" \(command) \(option)", folder: folder)
             #expect(quiet.status == 0 && quiet.errors.isEmpty, "\(quiet.errors)")
             #expect(quiet.output == usual.output)
             #expect(!(try FileManager.default.contentsOfDirectory(atPath: folder.path)).isEmpty)

@@ -6,7 +6,7 @@ import ImprintTraining
 import TestSupport
 import Testing
 
-/// The verb `imprint models`, and base models of `imprint train --base`.
+/// The subcommand `imprint models`, and base models of `imprint train --base`.
 @Suite struct ModelsCommandTests {
     private static let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(
         path: "imprint")

@@ -1,8 +1,8 @@
-"""Prints docs/reference/cli.md, the reference of all verbs and options, from the help texts of `imprint`.
+"""Prints docs/reference/cli.md, the reference of all subcommands and options, from the help texts of `imprint`.
 
 Usage: make_cli_reference.py IMPRINT > cli.md
 
-It reads `IMPRINT --experimental-dump-help`, the JSON that swift-argument-parser prints, and the groups of verbs from `IMPRINT --help`.
+It reads `IMPRINT --experimental-dump-help`, the JSON that swift-argument-parser prints, and the groups of subcommands from `IMPRINT --help`.
 """
 
 import json
@@ -16,14 +16,14 @@ WIDTH = 150
 INTRODUCTION = """\
 # Command-line reference
 
-`./run cli` generates this page from the help texts of `imprint`, which `imprint VERB --help` shows too. Do not edit it.
+`./run cli` generates this page from the help texts of `imprint`, which `imprint SUBCOMMAND --help` shows too. Do not edit it.
 
-- [command-line-behaviour.md](command-line-behaviour.md) describes what all verbs share: exit codes, replaced files, pipes and names.
+- [command-line-behaviour.md](command-line-behaviour.md) describes what all subcommands share: exit codes, replaced files, pipes and names.
 - [json-output.md](json-output.md) and [json-results.md](json-results.md) describe the output of `--json`.
 - [hyperparameters.md](hyperparameters.md) has the ranges of the settings of training, and their names in Swift.
 """
 
-# The pages that explain a verb. Relative paths; a name without a folder is a page of docs/reference.
+# The pages that explain a subcommand. Relative paths; a name without a folder is a page of docs/reference.
 GUIDES = {
     "train": [
         "../how-to/training-data.md", "../explanation/transfer.md", "../how-to/augmentation.md", "../how-to/checkpoints.md",
@@ -68,18 +68,18 @@ def visible(items):
     return [item for item in items if item["shouldDisplay"]]
 
 
-def verb_groups(help_page):
-    """The groups of `imprint --help` as (title, names of verbs)."""
+def subcommand_groups(help_page):
+    """The groups of `imprint --help` as (title, names of subcommands)."""
     groups = []
     for line in help_page.splitlines():
         title = re.fullmatch(r"(.+) SUBCOMMANDS:", line)
-        verb = re.match(r"  ([a-z][a-z-]*) ", line)
+        subcommand = re.match(r"  ([a-z][a-z-]*) ", line)
         if title:
             groups.append((title[1].capitalize(), []))
         elif line and not line.startswith(" "):
             continue
-        elif verb and groups:
-            groups[-1][1].append(verb[1])
+        elif subcommand and groups:
+            groups[-1][1].append(subcommand[1])
     return groups
 
 
@@ -94,13 +94,13 @@ class Reference:
             self.commands[name] = command
             for subcommand in visible(command.get("subcommands", [])):
                 self.commands[f"{name} {subcommand['commandName']}"] = subcommand
-        listed = {verb for _, verbs in groups for verb in verbs}
+        listed = {subcommand for _, subcommands in groups for subcommand in subcommands}
         if listed != {name for name in self.commands if " " not in name} or listed != set(GUIDES):
-            sys.exit(f"The verbs of --help, of --experimental-dump-help and of GUIDES in this script differ: {sorted(listed ^ set(GUIDES))}")
+            sys.exit(f"The subcommands of --help, of --experimental-dump-help and of GUIDES in this script differ: {sorted(listed ^ set(GUIDES))}")
         self.common = self.common_options(root)
 
     def common_options(self, root):
-        """The options that most verbs share, and those of `imprint` itself."""
+        """The options that most subcommands share, and those of `imprint` itself."""
         counts = {}
         for command in self.commands.values():
             for argument in visible(command["arguments"]):
@@ -110,24 +110,24 @@ class Reference:
 
     # Text
 
-    def prose(self, text, verb=None):
-        """Help text as Markdown: options as code, and verbs as links to their sections."""
+    def prose(self, text, subcommand=None):
+        """Help text as Markdown: options as code, and subcommands as links to their sections."""
         text = re.sub(r"([*|<])", r"\\\1", text)
         names = sorted(self.commands, key=lambda name: (-len(name), name))
 
         def code(match):
-            name = match["verb"]
-            if name is None or name == verb:
+            name = match["subcommand"]
+            if name is None or name == subcommand:
                 return f"`{match[0]}`"
             return f"[`{match[0]}`](#{name.replace(' ', '-')})"
 
         option = r"(?<![\w-])--[a-z][a-z-]*"
-        return re.sub(rf"\bimprint (?P<verb>{'|'.join(names)})(?![\w-])(?: {option})?|{option}", code, text)
+        return re.sub(rf"\bimprint (?P<subcommand>{'|'.join(names)})(?![\w-])(?: {option})?|{option}", code, text)
 
-    def paragraph(self, text, verb=None):
-        return fill(self.prose(" ".join(text.split()), verb))
+    def paragraph(self, text, subcommand=None):
+        return fill(self.prose(" ".join(text.split()), subcommand))
 
-    def discussion(self, text, verb):
+    def discussion(self, text, subcommand):
         """The examples of a help text as code, followed by its paragraphs."""
         examples, paragraphs = [], []
         for part in text.strip().split("\n\n"):
@@ -135,7 +135,7 @@ class Reference:
             if lines[0] == "Examples:":
                 examples = [f"    {line.strip()}" for line in lines[1:]]
             else:
-                paragraphs.append(self.paragraph(part, verb))
+                paragraphs.append(self.paragraph(part, subcommand))
         return (["\n".join(examples)] if examples else []) + paragraphs
 
     # Arguments
@@ -149,26 +149,26 @@ class Reference:
         value = f" <{argument['valueName']}>" if argument["kind"] == "option" else ""
         return ", ".join(names) + value
 
-    def meaning(self, argument, verb):
+    def meaning(self, argument, subcommand):
         """The help text of an argument and its default."""
         text, default = argument["abstract"], argument.get("defaultValue", "")
         written = re.fullmatch(r"(.*?) ?\(default: (.*)\)", text, re.DOTALL)
         if written:
             text, default = written[1], written[2]
-        meaning, values = self.prose(text, verb), argument.get("allValues", [])
+        meaning, values = self.prose(text, subcommand), argument.get("allValues", [])
         if not all(re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", text) for value in values):
             meaning += f" Values: {', '.join(f'`{value}`' for value in values)}."
         is_value = re.fullmatch(r"[\w.,-]*\d[\w.,-]*|[a-z]+(-[a-z]+)+", default) or default in values
-        return meaning, f"`{default}`" if is_value else self.prose(default, verb)
+        return meaning, f"`{default}`" if is_value else self.prose(default, subcommand)
 
-    def table(self, heading, arguments, verb):
+    def table(self, heading, arguments, subcommand):
         rows = []
         for argument in arguments:
             is_positional = argument["kind"] == "positional"
             name = f"`<{argument['valueName']}>`" if is_positional else f"`{self.names(argument)}`"
             if not is_positional and not argument["isOptional"]:
                 name += ", required"
-            rows.append((name, *self.meaning(argument, verb)))
+            rows.append((name, *self.meaning(argument, subcommand)))
         if any(default for *_, default in rows):
             lines = [f"| {heading} | meaning | default |", "|---|---|---|"]
             lines += [f"| {name} | {meaning} | {default + ' ' if default else ''}|" for name, meaning, default in rows]
@@ -224,19 +224,19 @@ class Reference:
         return parts
 
     def page(self):
-        parts = [INTRODUCTION.rstrip(), "    imprint VERB … [--json] [--threads N]"]
-        rows = ["| group | verb | purpose |", "|---|---|---|"]
-        for title, verbs in self.groups:
-            for index, verb in enumerate(verbs):
-                abstract = self.prose(self.commands[verb]["abstract"], verb)
-                rows.append(f"| {title + ' ' if index == 0 else ''}| [{verb}](#{verb}) | {abstract} |")
+        parts = [INTRODUCTION.rstrip(), "    imprint SUBCOMMAND … [--json] [--threads N]"]
+        rows = ["| group | subcommand | purpose |", "|---|---|---|"]
+        for title, subcommands in self.groups:
+            for index, subcommand in enumerate(subcommands):
+                abstract = self.prose(self.commands[subcommand]["abstract"], subcommand)
+                rows.append(f"| {title + ' ' if index == 0 else ''}| [{subcommand}](#{subcommand}) | {abstract} |")
         parts.append("\n".join(rows))
         parts += ["## Common options", self.table("option", self.common, None)]
-        for _, verbs in self.groups:
-            for verb in verbs:
-                parts += self.section(verb)
+        for _, subcommands in self.groups:
+            for subcommand in subcommands:
+                parts += self.section(subcommand)
                 for name in self.commands:
-                    if name.startswith(verb + " "):
+                    if name.startswith(subcommand + " "):
                         parts += self.section(name)
         return "\n\n".join(parts) + "\n"
 
@@ -247,4 +247,4 @@ tool = sys.argv[1]
 help_tree = json.loads(output(tool, "--experimental-dump-help"))
 if help_tree["serializationVersion"] != 0:
     sys.exit(f"--experimental-dump-help has version {help_tree['serializationVersion']}, expected 0.")
-print(Reference(help_tree["command"], verb_groups(output(tool, "--help"))).page(), end="")
+print(Reference(help_tree["command"], subcommand_groups(output(tool, "--help"))).page(), end="")
