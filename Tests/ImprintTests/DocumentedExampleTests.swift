@@ -43,6 +43,7 @@ private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, m
 }
 
 private func personalization(base: URL, photo: URL, otherPhoto: URL, thirdPhoto: URL, file: URL) throws {
+    // Example of README.md begins
     // Example of Sources/Imprint/Imprint.docc/Personalize.md begins
     // Example of docs/how-to/personalization.md begins
     let session = try PersonalizationSession(ImageClassifier(contentsOf: base))
