@@ -7,13 +7,14 @@ extension DetectorHead {
     /// The distance between adjacent positions of a heat map, in pixels of a patch.
     package static let heatMapStride = 16
 
-    /// Returns the default head of the logo detector network, with an image pyramid of seven levels.
+    /// Returns the default head of the logo detector network, with an image pyramid of eight levels.
     ///
-    /// Adjacent levels differ by a factor of 1.5 to 1.6. An object covers 30 to 62 % of the side of a training patch, so it has such a size on at
+    /// Adjacent levels differ by a factor of at most 1.6. An object covers 30 to 62 % of the side of a training patch, so it has such a size on at
     /// least one level: an object of 4 % of the side of the photo on the largest level, and an object that fills the photo on the smallest one.
+    /// The smallest levels are closer to each other, because rounding their sides to multiples of the stride distorts them.
     package static func logoDetector(logos: [Logo], regressesBoxes: Bool = false) -> DetectorHead {
         DetectorHead(
-            levels: [48, 72, 112, 176, 272, 432, 688], stride: heatMapStride, span: 44, logos: logos,
+            levels: [48, 64, 80, 112, 176, 272, 432, 688], stride: heatMapStride, span: 44, logos: logos,
             regressesBoxes: regressesBoxes)
     }
 }
