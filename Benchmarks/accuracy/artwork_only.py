@@ -1,7 +1,7 @@
 """Measures the accuracy of a logo detector that is trained without photos of the logo.
 
     python3 Benchmarks/accuracy/artwork_only.py PHOTOS [--imprint .build/release/imprint] [--folds 5] [--only 1,2] [--seed 1] \\
-        [--groups GROUPS.json] [--jobs 1] [--threads N] -- --artwork LABEL=FILE [OPTIONS OF imprint train-detector]
+        [--groups GROUPS.json] [--jobs 1] [--threads N] [--keep FOLDER] -- --artwork LABEL=FILE [OPTIONS OF imprint train-detector]
 
 Runs a cross-validation like `imprint train-detector --folds`, but training and calibration do not use the photos of the labels of
 `--artwork`. These photos are only evaluated. Groups of near-duplicates and bursts are in one fold: the groups that `imprint audit` finds,
@@ -10,7 +10,9 @@ Prints a Markdown table, then metrics of the pooled predictions with bootstrap i
 """
 
 import argparse
+import json
 import os
+import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +32,7 @@ def main():
     parser.add_argument("--groups", type=Path, help="a JSON file with groups of photos (default: those that imprint audit finds)")
     parser.add_argument("--jobs", type=int, default=1, help="the number of folds to train in parallel")
     parser.add_argument("--threads", type=int, help="the number of threads of each job (default: the cores divided by the jobs)")
+    parser.add_argument("--keep", type=Path, help="a folder that keeps the detector and the predictions of each fold")
     args, options = parse_arguments(parser)
     excluded = artwork_labels(options)
     threads = args.threads or max(os.cpu_count() // args.jobs, 1)
@@ -41,7 +44,7 @@ def main():
     for fold in args.only or range(1, args.folds + 1):
         train = [file for i, part in enumerate(parts) if i + 1 != fold for file in part]
         train = [file for file in train if Path(file).relative_to(args.photos).parts[0] not in excluded]
-        work.append((train, parts[fold - 1]))
+        work.append((fold, train, parts[fold - 1]))
 
     predictions = []
     print("| fold | photos | accuracy, 95 % interval | AUC | log loss | ECE | training |")
@@ -63,14 +66,19 @@ def main():
     print(", AUC {:.3f} ({:.3f} to {:.3f})".format(*area) if area else "")
 
 
-def measure(args, options, threads, train, test):
+def measure(args, options, threads, fold, train, test):
     """Trains and evaluates the model of a fold: the seconds of training, the predictions and the evaluation."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder).resolve()
         link(train, args.photos, folder / "train")
         link(test, args.photos, folder / "test")
-        return train_and_evaluate(
+        seconds, images, evaluation = train_and_evaluate(
             args.imprint, folder, ["--photos", str(folder / "train"), "--seed", str(args.seed), *options], threads)
+        if args.keep:
+            args.keep.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / "model.imprint", args.keep / f"fold-{fold}.imprint")
+            (args.keep / f"fold-{fold}.json").write_text(json.dumps({"images": images}))
+        return seconds, images, evaluation
 
 
 if __name__ == "__main__":
