@@ -27,7 +27,8 @@ import Testing
         let coordinates = #"{"x": 40, "y": 20, "width": 40, "height": 20}"#
         let text = #"[{"\#(file)": "a.png", "\#(boxes)": [{"label": "cat", "coordinates": \#(coordinates)}]}]"#
         try withAnnotatedPhotos(["set.json": text]) { folder in
-            #expect(try BoxAnnotations(contentsOf: folder).photos.map(boxTexts) == [["cat 20 10 40 20"]])
+            let photos = try BoxAnnotations(contentsOf: folder).photos
+            #expect(photos.map(boxTexts) == [["cat 20 10 40 20"]])
         }
     }
 

@@ -75,7 +75,7 @@ import Testing
     @Test("A resumed run releases the tensors of its checkpoint") func released() throws {
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
-                let configuration = quickTraining(epochs: 1)
+                let configuration = try quickTraining(epochs: 1)
                 var options = CheckpointOptions(folder: scratch)
                 _ = try train(folder, configuration, checkpoints: options)
                 options.resumes = true

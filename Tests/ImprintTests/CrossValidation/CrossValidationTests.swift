@@ -220,8 +220,10 @@ import Testing
                 }
                 let error = CrossValidationError.tooFewGroups(label: "left", groups: 2, photos: 4, folds: 3)
                 #expect(throws: error) { try run(folds: 3) }
-                #expect(try run(folds: 2, epochs: 2, shouldStop: { true }).folds.isEmpty)
-                #expect(try run(folds: 2).isComplete)
+                let stopped = try run(folds: 2, epochs: 2, shouldStop: { true })
+                #expect(stopped.folds.isEmpty)
+                let completed = try run(folds: 2)
+                #expect(completed.isComplete)
                 #expect(throws: CrossValidationError.self) { try run(folds: 2, epochs: 2) }
             }
         }

@@ -20,7 +20,7 @@ import Testing
 
     @Test(
         "On some level, a logo has a size that training patches have",
-        arguments: stride(from: 0.042, through: 1, by: 0.002))
+        arguments: Array(stride(from: 0.042, through: 1, by: 0.002)))
     func sizes(size: Double) {
         let detector = DetectorHead.logoDetector(logos: [])
         let sizes = detector.levels.map { size * Double($0) / Double(DetectorHead.patchSide) }
