@@ -177,6 +177,9 @@ import Testing
                 try Data(content.utf8).write(to: URL(filePath: path))
                 #expect(throws: FleetError.damagedState(path: path)) { _ = try state.read() }
             }
+            // Without the file, the privacy loss of earlier answers is lost, so the message does not advise deleting it.
+            let advice = FleetError.damagedState(path: path).description
+            #expect(advice.contains("Restore the file from a backup.") && !advice.lowercased().contains("delete"))
         }
     }
 
