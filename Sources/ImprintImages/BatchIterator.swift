@@ -138,9 +138,13 @@ private final class BatchBuffer: @unchecked Sendable {
     private func agree(_ processes: ProcessGroup, epoch: Int) {
         while true {
             let missing = Set(wanted).subtracting(indices)
-            let flags: [[UInt8]] = processes.gather(wanted.map { missing.contains($0) ? 1 : 0 })
+            // A process that knows an unreadable image from a batch that no process used does not divide this batch. The others may do so, and
+            // all must return after the same exchange.
+            let own: [UInt8] = wanted.map { missing.contains($0) ? 1 : 0 } + [isDivided ? 1 : 0]
+            let flags = processes.gather(own)
             let unreadable = wanted.indices.filter { row in flags.contains { $0[row] != 0 } }
-            if unreadable.isEmpty || (!isDivided && flags.allSatisfy { $0 == flags[0] }) { return }
+            let haveSameImages = flags[0].last == 0 && flags.allSatisfy { $0 == flags[0] }
+            if unreadable.isEmpty || haveSameImages { return }
             // First, all processes try to read these images, for the reason.
             if !isDivided { for row in unreadable { loader.recordUnreadable(wanted[row]) } }
             fill(wanted, epoch: epoch, divides: false)

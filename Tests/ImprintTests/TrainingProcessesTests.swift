@@ -2,6 +2,7 @@ import Foundation
 import ImprintCore
 import ImprintImages
 import ImprintSynthesis
+import Synchronization
 import TestSupport
 import Testing
 
@@ -106,6 +107,73 @@ import Testing
             let model = try ModelFile([UInt8](models[0]), named: "the model")
             #expect(model.training?.history.count == 4)
         }
+    }
+
+    @Test("If a photo vanishes in a batch that is not used, later batches have the same photos in all processes")
+    func unusedBatch() async throws {
+        try await withTemporaryFolder { folder in
+            try writeImages(perLabel: 8, to: folder)
+            let items = try ImageFolder(at: folder).items
+            // Process 0 reads the first half of each batch.
+            let order = BatchOrder(count: items.count, batchSize: 8, shuffles: true, seed: 1)
+            let photo = try #require(order.batches(epoch: 0)[1].first)
+            let later = try #require(
+                (1..<100).first { epoch in
+                    order.batches(epoch: epoch).contains { batch in batch.suffix(4).contains(photo) }
+                })
+            let read = try await inProcesses(2) { group -> [Int] in
+                let loader = try BatchLoader(
+                    items: items, labels: ["left", "right"], preprocessing: Preprocessing(width: 16, height: 16),
+                    batchSize: 8, shuffles: true, seed: 1, workers: Workers(1, processes: group), memoryLimit: 0)
+                var batches: (any BatchIterator)? = loader.batches(epoch: 0)
+                if group.isFirst { try FileManager.default.removeItem(at: items[photo].url) }
+                // Waits until the file is removed.
+                _ = group.any(false)
+                // Reads the second batch ahead.
+                _ = try batches?.next(onUnreadable: { _ in })
+                batches = nil
+                var indices: [Int] = []
+                try loader.forEachBatch(epoch: later, onUnreadable: { _ in }) { indices += $0.indices }
+                return indices
+            }
+            #expect(read[0].count == 15 && !read[0].contains(photo) && read[0] == read[1])
+        }
+    }
+
+    @Test(
+        "If one process cannot read photos of a detector, all processes continue without them, or all of them end",
+        arguments: [(unreadable: 2, others: 0), (unreadable: 4, others: 0), (unreadable: 4, others: 8)])
+    func detectorPhotos(unreadable: Int, others: Int) async throws {
+        let failed = Mutex<[Int]>([])
+        let counts = try? await inProcesses(2) { group -> Int in
+            let photos = (0..<4).map { index in
+                TrainingPhoto(
+                    identifier: "\(index)", labels: [0],
+                    content: group.isFirst || index >= unreadable
+                        ? .decoded(RasterImage(width: 120, height: 120)) : .encoded([]))
+            }
+            let otherPhotos = (0..<others).map { TrainingPhoto(url: URL(filePath: "/photos/\($0).png"), label: 0) }
+            let unreadablePhotos = UnreadablePhotos(
+                training: photos + otherPhotos, validation: [], labels: ["none"])
+            let patches = DetectorPatches(
+                compositors: [],
+                negatives: photos.map { GroundTruthImage(source: PatchSource($0, width: 120, height: 120)) },
+                positives: [], unreadable: unreadablePhotos, seed: 1, workers: Workers(1, processes: group),
+                batchSize: 64, poolSize: 1)
+            let phase = DetectorPhase(
+                steps: 1, learningRate: 0, composites: 0, hardNegatives: 0, background: 1, mined: 0, located: 0)
+            var memory = [UInt8](repeating: 0, count: 64 * DetectorHead.patchSide * DetectorHead.patchSide * 3)
+            do {
+                _ = try memory.withUnsafeMutableBufferPointer { try patches.fill($0, of: phase, step: 0) }
+            } catch {
+                failed.withLock { $0.append(group.rank) }
+                throw error
+            }
+            return unreadablePhotos.all.count
+        }
+        let continues = unreadable == 2
+        #expect(counts == (continues ? [2, 2] : nil))
+        #expect(failed.withLock { $0.count } == (continues ? 0 : 2))
     }
 
     @Test(

@@ -3,7 +3,8 @@ package import ImprintCore
 
 /// Runs a closure in several simulated processes, each on a thread of its own, and returns their results in the order of the ranks.
 ///
-/// The threads exchange messages through memory. If one fails, the others receive no more messages, and their results do not matter.
+/// The threads exchange messages through memory. If one fails, the others receive no more messages, and their results do not matter. If one waits
+/// for a message of another that has returned, the program ends, because it would wait forever.
 package func inProcesses<Value: Sendable>(
     _ count: Int, _ body: @escaping @Sendable (ProcessGroup) throws -> Value
 ) async throws -> [Value] {
@@ -15,7 +16,7 @@ package func inProcesses<Value: Sendable>(
                     let thread = Thread {
                         let transport = ThreadTransport(rank: rank, count: count, mailbox: mailbox)
                         let result = Result { (rank, try body(ProcessGroup(transport))) }
-                        if case .failure = result { mailbox.close() }
+                        if case .failure = result { mailbox.close() } else { mailbox.end(rank) }
                         continuation.resume(with: result)
                     }
                     thread.stackSize = 8 << 20
@@ -40,6 +41,8 @@ private final class Mailbox: @unchecked Sendable {
     private let state = NSCondition()
     private var messages: [Address: [Data]] = [:]
     private var isClosed = false
+    /// The processes that have returned.
+    private var ended: Set<Int> = []
 
     func send(_ message: Data, _ address: Address) {
         state.lock()
@@ -54,9 +57,20 @@ private final class Mailbox: @unchecked Sendable {
         defer { state.unlock() }
         while messages[address, default: []].isEmpty {
             if isClosed { return nil }
+            precondition(
+                !ended.contains(address.from),
+                "process \(address.to) waits for a message, but process \(address.from) has returned")
             state.wait()
         }
         return messages[address]?.removeFirst()
+    }
+
+    /// Records that a process has returned, and sends no more messages.
+    func end(_ rank: Int) {
+        state.lock()
+        ended.insert(rank)
+        state.broadcast()
+        state.unlock()
     }
 
     func close() {

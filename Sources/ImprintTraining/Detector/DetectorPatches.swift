@@ -107,33 +107,38 @@ final class DetectorPatches {
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int
     ) throws(ImageError) -> [[HeatMapLoss.Target]] {
         try refreshPool(before: step)
-        guard let processes = workers.processes else {
-            return try fill(patches, of: phase, step: step, reading: 0..<batchSize)
-        }
-        let own = processes.part(of: batchSize).images
+        let processes = workers.processes
+        let own = processes?.part(of: batchSize).images ?? 0..<batchSize
         while true {
             let before = unreadable.all.count
-            let targets = try fill(patches, of: phase, step: step, reading: own)
+            let results = fill(patches, of: phase, step: step, reading: own)
+            let hasNewUnreadablePhotos = processes.map { unreadable.share(with: $0, from: before) } ?? false
+            // All processes know the same unreadable photos now, so all of them throw, or none.
+            if let problem = unreadable.problem { throw problem }
             // If a photo has become unreadable, other images replace its patches in all processes.
-            guard try unreadable.share(with: processes, from: before) else { return targets }
+            if hasNewUnreadablePhotos { continue }
+            var targets: [[HeatMapLoss.Target]] = []
+            for result in results { targets.append(try result.get()) }
+            return targets
         }
     }
 
     /// Fills patches of a batch.
     /// - Parameter own: The patches to read; the others only get targets.
+    /// - Returns: The targets of each patch, or the reason why no photo is readable for it.
     private func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int, reading own: Range<Int>
-    ) throws(ImageError) -> [[HeatMapLoss.Target]] {
+    ) -> [Result<[HeatMapLoss.Target], ImageError>] {
         let valuesPerPatch = DetectorHead.patchSide * DetectorHead.patchSide * 3
         let shares = Kind.allCases.map { $0.share(in: phase) }
-        return try workers.parallelMap(batchSize) { index throws(ImageError) in
+        return workers.parallelMap(batchSize) { index in
             var random = RandomStream(seed: seed, "patch", step, index)
             let patch = UnsafeMutableBufferPointer(
                 rebasing: patches[(index * valuesPerPatch)..<((index + 1) * valuesPerPatch)])
             let position = (Float(index) + random.uniform()) / Float(batchSize) * shares.reduce(0, +)
             let kind = Self.kind(at: position, shares)
-            guard own.contains(index) else { return try readPatch(kind, &random, into: nil) }
-            let targets = try readPatch(kind, &random, into: patch)
+            guard own.contains(index) else { return readPatch(kind, &random, into: nil) }
+            let targets = readPatch(kind, &random, into: patch)
             PatchJitter(&random).change(patch, side: DetectorHead.patchSide)
             return targets
         }
@@ -151,30 +156,37 @@ final class DetectorPatches {
     }
 
     /// Reads a patch of a kind; if its photo has become unreadable, a random patch of another image.
+    ///
+    /// It does not throw, because the processes exchange the unreadable photos before the batch fails.
     /// - Parameter patch: The pixels; nil to return only the targets.
+    /// - Returns: The targets, or the reason why the photo is unreadable if too few photos are readable to replace it.
     private func readPatch(
         _ kind: Kind, _ random: inout RandomStream, into patch: UnsafeMutableBufferPointer<UInt8>?
-    ) throws(ImageError) -> [HeatMapLoss.Target] {
+    ) -> Result<[HeatMapLoss.Target], ImageError> {
         var (source, window, targets) = choose(kind, &random)
-        while let reason = try problem(reading: source, window, into: patch) {
-            if negatives.allSatisfy({ unreadable.reason(for: $0.source) != nil }) { throw reason }
+        while let reason = problem(reading: source, window, into: patch) {
+            let canContinue = unreadable.problem == nil
+            guard canContinue, negatives.contains(where: { unreadable.reason(for: $0.source) == nil }) else {
+                return .failure(reason)
+            }
             (source, window, targets) = randomNegative(&random)
         }
-        return targets
+        return .success(targets)
     }
 
     /// Reads a window.
     /// - Returns: The reason why the photo is unreadable; nil if the window was read.
     private func problem(
         reading source: PatchSource, _ window: PatchWindow, into patch: UnsafeMutableBufferPointer<UInt8>?
-    ) throws(ImageError) -> ImageError? {
+    ) -> ImageError? {
         if let reason = unreadable.reason(for: source) { return reason }
         guard let patch else { return nil }
         do throws(ImageError) {
             try source.read(window, side: DetectorHead.patchSide, into: patch)
             return nil
         } catch {
-            try unreadable.add(source, error)
+            // An image in memory is always readable.
+            if let photo = source.photo { unreadable.add(SkippedImage(url: photo, reason: error)) }
             return error
         }
     }

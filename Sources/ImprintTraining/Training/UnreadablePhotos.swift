@@ -18,26 +18,16 @@ final class UnreadablePhotos: Sendable {
     /// Adds an unreadable photo; it is ignored if it was added before.
     func add(_ image: SkippedImage) { state.withLock { $0.add(image) } }
 
-    /// Adds an unreadable photo; it is ignored if it was added before.
-    /// - Throws: `ImageError` if too few photos are readable, or if the source is not a file.
-    func add(_ source: PatchSource, _ reason: ImageError) throws(ImageError) {
-        guard let photo = source.photo else { throw reason }
-        add(SkippedImage(url: photo, reason: reason))
-        if let problem { throw problem }
-    }
-
     /// Adds the photos that other processes cannot read.
     /// - Parameter count: The number of unreadable photos that all processes know.
     /// - Returns: Whether there are new ones in any process.
-    /// - Throws: `ImageError` if too few photos are readable.
-    func share(with processes: ProcessGroup, from count: Int) throws(ImageError) -> Bool {
+    func share(with processes: ProcessGroup, from count: Int) -> Bool {
         let own = state.withLock { ($0.reported + $0.unreported).dropFirst(count).map(\.url.absoluteString) }
         let all = processes.gather(Array(own.joined(separator: "\n").utf8))
             .flatMap { String(decoding: $0, as: UTF8.self).split(separator: "\n") }
         for url in all.compactMap({ URL(string: String($0)) }) {
             add(SkippedImage(url: url, reason: .unreadable(file: url, reason: "another process cannot read it")))
         }
-        if let problem { throw problem }
         return !all.isEmpty
     }
 
