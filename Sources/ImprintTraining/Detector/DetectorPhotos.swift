@@ -68,6 +68,7 @@ struct DetectorPhotos {
             onEvent(.reading(done: split.training.count + done, of: total))
             try checkContinues()
         }
+        try split.checkValidation(readable: validationPhotos.readable, skipped: validationPhotos.skipped)
         (training, validation) = (trainingPhotos.items, validationPhotos.items)
         skippedValidation = validationPhotos.skipped
         skipped = trainingPhotos.skipped + validationPhotos.skipped

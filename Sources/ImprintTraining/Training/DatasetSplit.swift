@@ -69,6 +69,15 @@ struct DatasetSplit {
         }
     }
 
+    /// Checks that enough photos of a separate validation source are readable.
+    ///
+    /// A validation set that is a part of the photos may lack labels, because it may be small.
+    func checkValidation(readable: [TrainingPhoto], skipped: [SkippedImage]) throws(ImageError) {
+        guard folders.count > 1 else { return }
+        try SkippedImage.checkEnoughAreReadable(
+            of: validation, readable: readable, skipped: skipped, labels: folders[0].labels)
+    }
+
     /// Adds a separate source of validation photos.
     private mutating func validate(on other: any TrainingSource, named name: String) throws {
         let labels = folders[0].labels

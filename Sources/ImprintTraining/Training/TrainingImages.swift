@@ -82,6 +82,9 @@ struct TrainingImages {
         try SkippedImage.checkEnoughAreReadable(
             of: split.training, readable: self.training.items, skipped: self.training.skipped, labels: folder.labels)
         let validationSource = try validationLoader.map { try source($0, after: training.count) }
+        if let validationSource {
+            try split.checkValidation(readable: validationSource.items, skipped: validationSource.skipped)
+        }
         validation = validationSource.flatMap { $0.count > 0 ? $0 : nil }
         skipped = self.training.skipped + (validationSource?.skipped ?? [])
         leakage = split.leakage

@@ -141,6 +141,18 @@ import Testing
         }
     }
 
+    @Test("If the validation photos cannot be read, training throws instead of continuing without a validation set")
+    func unreadableValidation() throws {
+        try withTemporaryFolder { folder in
+            let training = try annotatedFramesAndDiscs(in: folder.appending(path: "a"), count: 12, seed: 1)
+            let validation = try annotatedFramesAndDiscs(in: folder.appending(path: "b"), count: 6, seed: 2)
+            let task = try task(training, validation: validation)
+            try FileManager.default.removeItem(at: folder.appending(path: "b"))
+            let error = #expect(throws: ImageError.self) { _ = try read(task) }
+            #expect(try #require(error).description.contains("cannot be read"))
+        }
+    }
+
     @Test("Validation photos among the annotated photos are not trained on") func validationAmongAnnotations() throws {
         try withTemporaryFolder { folder in
             let all = try annotatedFramesAndDiscs(in: folder, count: 18, seed: 1)
