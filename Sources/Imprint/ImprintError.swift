@@ -80,6 +80,8 @@ public enum ImprintError: DescribedError, Equatable {
     case cannotTrainImportedDetector(network: String)
     /// The model is a detector without a label for photos that show no object, so it can be evaluated only on photos with boxes.
     case needsBoxes(network: String)
+    /// The model is of another kind than the evaluation is for: one label per photo, or several.
+    case wrongKindOfModel(network: String, found: String, expected: String)
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
     /// A personalization diverged: a parameter became NaN or infinite.
@@ -197,6 +199,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .needsBoxes(let network):
             "the network \(network.debugDescription) belongs to a detector that finds objects, but does not label whole photos. "
                 + "Evaluate it on photos with annotated boxes"
+        case .wrongKindOfModel(let network, let found, let expected):
+            "the network \(network.debugDescription) belongs to \(found), expected \(expected). "
+                + "Use the evaluation for this kind of model, or choose another model"
         case .featuresExceedMemoryLimit(let byteCount, let limit):
             "the features of the photos need \(byteCount / 1024) KB of memory, "
                 + "more than the limit of \(limit / 1024) KB. Use fewer photos, or raise the limit"

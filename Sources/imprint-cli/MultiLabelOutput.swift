@@ -5,14 +5,6 @@ internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
 
-extension ModelFile {
-    /// Whether the model was trained as a multi-label model, so it has a threshold for every label.
-    var isMultiLabel: Bool {
-        guard head == .sigmoid, case .classifier(let values)? = training?.hyperparameters else { return false }
-        return values.isMultiLabel
-    }
-}
-
 extension EvaluateCommand {
     /// Evaluates a multi-label model.
     func runMultiLabel(_ classifier: ImageClassifier, _ photos: any TrainingSource) throws {

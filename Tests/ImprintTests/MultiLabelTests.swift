@@ -188,6 +188,31 @@ import Testing
         #expect(Report(model, evaluation: .multiLabel(validation)).html.contains("mean average precision"))
     }
 
+    @Test("An evaluation for another kind of model is an error; an imported network with sigmoids fits both")
+    func kindsOfModels() throws {
+        var photos = InMemorySource(labels: ["a", "b"])
+        for index in 0..<4 { try photos.append(testImage(index), labels: [index % 2 == 0 ? "a" : "b"]) }
+        let imported = try smallModel(labels: ["a", "b"], isShared: false)
+        #expect(try imported.evaluate(on: photos).results.count == 4)
+        #expect(try imported.evaluateMultiLabel(on: photos).results.count == 4)
+
+        var hyperparameters = ClassifierHyperparameters()
+        hyperparameters.isMultiLabel = true
+        let model = imported.model
+        let multiLabel = try ImageClassifier(
+            ModelFile(
+                network: model.network, parameters: model.parameters, labels: model.labels,
+                preprocessing: model.preprocessing, training: TrainingRecord(.classifier(hyperparameters))))
+        let singleLabel = try smallModel(labels: ["a", "b"])
+        let (one, several) = ("a model that predicts one label per photo", "a multi-label model")
+        #expect(throws: ImprintError.wrongKindOfModel(network: "small", found: several, expected: one)) {
+            try multiLabel.evaluate(on: photos)
+        }
+        #expect(throws: ImprintError.wrongKindOfModel(network: "small", found: one, expected: several)) {
+            try singleLabel.evaluateMultiLabel(on: photos)
+        }
+    }
+
     @Test("A resumed multi-label run and other numbers of threads give a bitwise equal model") func deterministic()
         throws
     {

@@ -130,4 +130,12 @@ extension ModelFile {
 
     /// The rules of an anchor-based detector; nil for other models.
     public var anchors: AnchorHead? { head.anchors }
+
+    /// Whether the model was trained as a multi-label model, so it has a threshold for every label.
+    ///
+    /// An imported network that ends in sigmoids may predict one label per photo.
+    package var isMultiLabel: Bool {
+        guard head == .sigmoid, case .classifier(let values)? = training?.hyperparameters else { return false }
+        return values.isMultiLabel
+    }
 }

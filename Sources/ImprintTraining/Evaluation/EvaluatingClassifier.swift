@@ -13,6 +13,7 @@ extension ImageClassifier {
     ///   - onProgress: Called from time to time with the number of finished images.
     /// - Throws: `ImageError.invalidSource` if the labels or the photos of the source are inconsistent.
     ///   `ImprintError.notOneLabel` for a photo with several labels or none; see `evaluateMultiLabel(on:threads:onProgress:)`.
+    ///   `ImprintError.wrongKindOfModel` for a multi-label model that Imprint trained.
     ///   `ImprintError.needsBoxes` for a center-point detector; see `evaluate(on:threads:onProgress:)` for annotated photos.
     ///   `ImprintError.labelMismatch` for a label that the model does not have, `ImageError` if more than half
     ///   of the images, or all of a label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
@@ -44,6 +45,11 @@ extension ImageClassifier {
     ) throws -> Evaluation {
         try folder.checkLabelsAndIdentifiers()
         if !model.head.isTrainable { throw ImprintError.needsBoxes(network: model.network.name) }
+        if model.isMultiLabel {
+            throw ImprintError.wrongKindOfModel(
+                network: model.network.name, found: "a multi-label model",
+                expected: "a model that predicts one label per photo")
+        }
         if let photo = folder.items.first(where: { $0.labels.count != 1 }) {
             throw ImprintError.notOneLabel(
                 photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })

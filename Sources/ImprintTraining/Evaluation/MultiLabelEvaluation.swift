@@ -153,8 +153,8 @@ extension ImageClassifier {
     ///   - threads: The number of threads, at least 1; the results do not depend on it.
     ///   - onProgress: Called from time to time with the number of finished images.
     /// - Throws: `ImageError.invalidSource` if the labels or the photos of the source are inconsistent, `ImprintError.labelMismatch` for a label
-    ///   that the model does not have, `ImageError` if more than half of the images, or all of a label, cannot be read,
-    ///   `ImprintError.nonFiniteOutput` if an output of the model is not finite.
+    ///   that the model does not have, `ImprintError.wrongKindOfModel` for a model that predicts one label per photo, `ImageError` if more than
+    ///   half of the images, or all of a label, cannot be read, `ImprintError.nonFiniteOutput` if an output of the model is not finite.
     public func evaluateMultiLabel(
         on photos: some TrainingSource, threads: Int = 1, onProgress: (Int) -> Void = { _ in }
     ) throws -> MultiLabelEvaluation {
@@ -183,6 +183,11 @@ extension ImageClassifier {
         checkCancellation: @Sendable () throws -> Void
     ) throws -> MultiLabelEvaluation {
         try photos.checkLabelsAndIdentifiers()
+        if confidencesSumToOne {
+            throw ImprintError.wrongKindOfModel(
+                network: model.network.name, found: "a model that predicts one label per photo",
+                expected: "a multi-label model")
+        }
         let (predictions, skipped) = try predictions(
             on: photos, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation)
         let results = predictions.map {
