@@ -67,4 +67,20 @@ import Testing
             #expect(SequencePosition.positions(in: [folder]) == expected)
         }
     }
+
+    @Test("Folders of background photos with equal numbers have separate series") func backgroundFolders() throws {
+        try withTemporaryFolder { root in
+            for path in ["Logo/IMG_9.jpg", "park/IMG_1.jpg", "park/IMG_2.jpg", "street/IMG_1.jpg", "street/IMG_2.jpg"] {
+                let file = root.appending(path: path)
+                try FileManager.default.createDirectory(
+                    at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data().write(to: file)
+            }
+            let folder = try ImageFolder(at: root, logos: ["Logo"])
+            let positions = SequencePosition.positions(in: [folder]).compactMap { $0 }
+            #expect(positions.count == 5 && Set(positions).count == 5)
+            let park = positions.filter { $0.series.contains("park") }
+            #expect(park.map(\.number) == [1, 2] && Set(park.map(\.series)).count == 1)
+        }
+    }
 }

@@ -33,9 +33,7 @@ package struct ImageGroups: Sendable {
     ///   - onProgress: Receives the number of photos read so far, from time to time.
     package init(_ folders: [any TrainingSource], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
         let items = folders.flatMap(\.items)
-        let sketches = workers.parallelMap(items.count, onProgress: onProgress) { index in
-            Result { () throws(ImageError) in try ImageSketch(items[index]) }
-        }
+        let sketches = Self.sketches(of: items, workers: workers, onProgress: onProgress)
         let comparison = NearDuplicateSearch(
             imageHashes: sketches.map { (try? $0.get())?.imageHash },
             captureTimes: sketches.map { (try? $0.get())?.captureTime },
@@ -54,6 +52,20 @@ package struct ImageGroups: Sendable {
         roots = items.indices.map { union.root(of: $0) }
     }
 
+    /// Reads photos at a small size, without comparing them.
+    /// - Parameters:
+    ///   - photos: The photos.
+    ///   - workers: The threads that share the work.
+    ///   - onProgress: Receives the number of photos read so far, from time to time.
+    /// - Returns: The sketch of each photo, or the error from reading it.
+    package static func sketches(
+        of photos: [TrainingPhoto], workers: Workers, onProgress: (Int) -> Void
+    ) -> [Result<ImageSketch, ImageError>] {
+        workers.parallelMap(photos.count, onProgress: onProgress) { index in
+            Result { () throws(ImageError) in try ImageSketch(photos[index]) }
+        }
+    }
+
     /// Returns the identifier of the group of a photo, shared by all photos of the group.
     package func group(of index: Int) -> Int { roots[index] }
 
@@ -67,14 +79,14 @@ package struct ImageGroups: Sendable {
 extension SequencePosition {
     /// Returns the position of every photo of the folders in its series.
     ///
-    /// A series spans labels, because the photos of one burst may have several labels. If one of its numbers occurs twice, each
-    /// label has a separate series.
+    /// A series spans the folders of labels, because the photos of one burst may have several labels. If one of its numbers occurs twice, each
+    /// of these folders has a separate series.
     static func positions(in folders: [any TrainingSource]) -> [SequencePosition?] {
         var positions: [(position: SequencePosition?, home: String)] = []
         for (index, folder) in folders.enumerated() {
             for item in folder.items {
-                let labels = item.labels.map(String.init).joined(separator: ";")
-                positions.append((SequencePosition(folder.pathBelowLabel(of: item)), "\(index)/\(labels)/"))
+                let (home, path) = folder.location(of: item)
+                positions.append((SequencePosition(path), "\(index)/\(home)/"))
             }
         }
         var seen: Set<SequencePosition> = []
@@ -87,17 +99,22 @@ extension SequencePosition {
 }
 
 extension TrainingSource {
-    /// Returns the path of a photo below the folder of its label; the whole path if it is not in such a folder.
+    /// Returns the folder of a photo's label, and the path of the photo below it; the whole path if it is not in such a folder.
     ///
-    /// Each folder in an `ImageFolder` counts as the folder of a label, also one of several folders of background photos.
-    fileprivate func pathBelowLabel(of item: TrainingPhoto) -> String {
+    /// Each folder in an `ImageFolder` counts as the folder of a label, also one of several folders of background photos. In other sources, the
+    /// labels of the photo identify the folder.
+    fileprivate func location(of item: TrainingPhoto) -> (home: String, path: String) {
         if let folder = self as? ImageFolder {
             let names = item.url.pathComponents.dropFirst(folder.url.pathComponents.count)
-            return names.dropFirst(names.count > 1 ? 1 : 0).joined(separator: "/")
+            let home = names.count > 1 ? names.prefix(1) : []
+            return (home.first ?? "", names.dropFirst(home.count).joined(separator: "/"))
         }
         let path = path(of: item)
         let folder = item.labels.count == 1 ? labels[item.labels[0]] + "/" : ""
-        return path.hasPrefix(folder) ? String(path.dropFirst(folder.count)) : path
+        return (
+            item.labels.map(String.init).joined(separator: ";"),
+            path.hasPrefix(folder) ? String(path.dropFirst(folder.count)) : path
+        )
     }
 }
 
