@@ -25,16 +25,20 @@ struct PhotoGroups {
     ) throws {
         var union = UnionFind(count: photos.items.count)
         try Self.join(additional, of: photos, &union)
-        let found = ImageGroups([photos], workers: workers, onProgress: onProgress)
+        let sketches: [Result<ImageSketch, ImageError>]
         if keepsGroupsTogether {
+            let found = ImageGroups([photos], workers: workers, onProgress: onProgress)
             for group in found.groups { for other in group.dropFirst() { union.join(group[0], other) } }
+            sketches = found.sketches
+        } else {
+            sketches = ImageGroups.sketches(of: photos.items, workers: workers, onProgress: onProgress)
         }
         var skipped: [SkippedImage] = []
         var groups: [[Int]] = []
         var groupOfRoot: [Int: Int] = [:]
         var groupOfPhoto = [Int?](repeating: nil, count: photos.items.count)
         for (index, item) in photos.items.enumerated() {
-            if case .failure(let reason) = found.sketches[index] {
+            if case .failure(let reason) = sketches[index] {
                 skipped.append(SkippedImage(url: item.url, reason: reason))
                 continue
             }
