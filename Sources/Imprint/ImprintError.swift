@@ -6,8 +6,10 @@ public import ImprintCore
 public enum ImprintError: DescribedError, Equatable {
     /// A setting is outside its valid range.
     case invalidSetting(name: String, found: String, expected: String)
-    /// The data set to evaluate on has labels that the model does not have.
-    case labelMismatch(folder: String, unknown: [String], labels: [String])
+    /// The data set to evaluate on, or the validation set, has labels that the model does not have.
+    ///
+    /// `source` is the name of the data set, such as the path of a photo folder.
+    case labelMismatch(source: String, unknown: [String], labels: [String])
     /// Two models to compare have different labels; each list contains the labels that only that model has.
     case labelsDiffer(first: [String], second: [String])
     /// Training diverged: the loss or a parameter became NaN or infinite.
@@ -104,8 +106,8 @@ public enum ImprintError: DescribedError, Equatable {
         switch self {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
-        case .labelMismatch(let folder, let unknown, let labels):
-            "\(folder) has labels that the model does not have: \(unknown.joined(separator: ", ")). "
+        case .labelMismatch(let source, let unknown, let labels):
+            "\(source) has labels that the model does not have: \(unknown.joined(separator: ", ")). "
                 + "Expected \(abbreviated(labels)). Rename the labels, or choose another model or data set"
         case .labelsDiffer(let first, let second):
             "the models have different labels: only the first has \(abbreviated(first)), "

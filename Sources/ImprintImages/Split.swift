@@ -78,7 +78,7 @@ extension TrainingSource {
     /// class of two or more images has at least one in each set. A class of one image is in the training set. If every image has
     /// one label, the split of a class does not depend on the other classes. Both lists keep the order of `items`.
     ///
-    /// With `groups` (of this folder only), the images of a group stay in one set. A class then holds out at most its fraction, or
+    /// With `groups` (of this source only), the images of a group stay in one set. A class then holds out at most its fraction, or
     /// one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set. An image
     /// with several labels counts for each of them, and images without labels count as a separate class.
     ///
@@ -130,12 +130,12 @@ private struct Selection {
     private var heldOutCounts: [Int]
     private var chosen: Set<Int> = []
 
-    init(of folder: any TrainingSource, fraction: Double, groups: ImageGroups?) {
+    init(of source: any TrainingSource, fraction: Double, groups: ImageGroups?) {
         // Images without labels are a class after the last one.
-        let labels = folder.items.map { $0.labels.isEmpty ? [folder.labels.count] : $0.labels }
-        labelIndices = 0..<(folder.labels.count + (folder.items.contains { $0.labels.isEmpty } ? 1 : 0))
+        let labels = source.items.map { $0.labels.isEmpty ? [source.labels.count] : $0.labels }
+        labelIndices = 0..<(source.labels.count + (source.items.contains { $0.labels.isEmpty } ? 1 : 0))
         var groupIndices: [Int: Int] = [:]
-        groupOfItem = folder.items.indices.map { item in
+        groupOfItem = source.items.indices.map { item in
             let root = groups?.group(of: item) ?? item
             let group = groupIndices[root] ?? groupIndices.count
             groupIndices[root] = group

@@ -103,19 +103,19 @@ public struct Audit: Sendable {
         self.init(annotations, validation: validation, workers: Workers(threads), onProgress: onProgress)
     }
 
-    /// Audits a folder or list, which is known to be consistent.
+    /// Audits a source, which is known to be consistent.
     /// - Parameters:
-    ///   - folder: The training photos.
-    ///   - validation: The validation photos, if they have a separate folder.
+    ///   - source: The training photos.
+    ///   - validation: The validation photos, if they have a separate source.
     ///   - workers: The thread pool.
     ///   - onProgress: Called from time to time with the number of photos read so far.
     package init(
-        _ folder: any TrainingSource, validation: (any TrainingSource)? = nil, workers: Workers,
+        _ source: any TrainingSource, validation: (any TrainingSource)? = nil, workers: Workers,
         onProgress: (Int) -> Void = { _ in }
     ) {
-        let folders = [folder] + (validation.map { [$0] } ?? [])
+        let sources = [source] + (validation.map { [$0] } ?? [])
         self.init(
-            folders, parts: folders.enumerated().flatMap { index, folder in folder.items.map { _ in index } },
+            sources, parts: sources.enumerated().flatMap { index, source in source.items.map { _ in index } },
             workers: workers, onProgress: onProgress)
     }
 
@@ -142,12 +142,12 @@ public struct Audit: Sendable {
     ///   - parts: The part of the dataset split that each photo of all sources belongs to, 0 for training.
     ///   - boxes: The findings about the boxes of each source, if they are annotated.
     private init(
-        _ folders: [any TrainingSource], parts: [Int], boxes: [BoxAudit] = [], workers: Workers,
+        _ sources: [any TrainingSource], parts: [Int], boxes: [BoxAudit] = [], workers: Workers,
         onProgress: (Int) -> Void
     ) {
-        let groups = ImageGroups(folders, workers: workers, onProgress: onProgress)
-        let photos = Photo.list(folders, parts, groups, workers)
-        let names = Set(folders.flatMap(\.labels)).sorted {
+        let groups = ImageGroups(sources, workers: workers, onProgress: onProgress)
+        let photos = Photo.list(sources, parts, groups, workers)
+        let names = Set(sources.flatMap(\.labels)).sorted {
             $0.unicodeScalars.lexicographicallyPrecedes($1.unicodeScalars)
         }
         labels = names.map { name in
@@ -156,7 +156,7 @@ public struct Audit: Sendable {
                 validationImages: photos.count { $0.labels.contains(name) && $0.part > 0 })
         }
         images = photos.count
-        ignored = folders.reduce(0) { $0 + $1.ignored.count }
+        ignored = sources.reduce(0) { $0 + $1.ignored.count }
         var orientations: [Orientation: Int] = [:]
         var profiles: [String: Int] = [:]
         for facts in photos.compactMap(\.facts) {
@@ -168,7 +168,7 @@ public struct Audit: Sendable {
         imagesInGroups = groups.groups.reduce(0) { $0 + $1.count }
         let leaks =
             parts.allSatisfy { $0 == 0 }
-            ? folders[0].randomSplitLeaks(.automatic, seed: 0, groups: groups) : (images: 0, of: 0)
+            ? sources[0].randomSplitLeaks(.automatic, seed: 0, groups: groups) : (images: 0, of: 0)
         randomSplit = leaks.of > 0 ? Leakage(images: leaks.of, leaked: leaks.images) : nil
         objects = boxes.first?.objects ?? []
         // A detector sees the whole photo.
@@ -210,7 +210,7 @@ public struct Audit: Sendable {
     }
 }
 
-/// A photo of the audited folders.
+/// A photo of the audited sources.
 private struct Photo {
     let url: URL
     let labels: [String]
@@ -221,9 +221,9 @@ private struct Photo {
     let sketch: Result<ImageSketch, ImageError>
 
     static func list(
-        _ folders: [any TrainingSource], _ parts: [Int], _ groups: ImageGroups, _ workers: Workers
+        _ sources: [any TrainingSource], _ parts: [Int], _ groups: ImageGroups, _ workers: Workers
     ) -> [Photo] {
-        let items = folders.flatMap { folder in folder.items.map { ($0, $0.labels.map { folder.labels[$0] }) } }
+        let items = sources.flatMap { source in source.items.map { ($0, $0.labels.map { source.labels[$0] }) } }
         return workers.parallelMap(items.count) { index in
             let (photo, labels) = items[index]
             return Photo(

@@ -52,7 +52,7 @@ struct TrainCommand: AsyncParsableCommand {
         let trainer = ClassifierTrainer(
             photos: photos, configuration: configuration, checkpoints: runOptions.checkpoints)
         try await TrainingSession(
-            options: runOptions, folder: photos, validationFolder: options.dataset.validationFolder,
+            options: runOptions, photos: photos, validationFolder: options.dataset.validationFolder,
             base: options.baseOptions, command: command
         ).run(trainer, epochs: configuration.epochs, patience: options.length.patience)
     }

@@ -137,7 +137,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             backgrounds: backgrounds, configuration: configuration,
             checkpoints: runOptions.checkpoints)
         try await TrainingSession(
-            options: runOptions, folder: folder, validationFolder: validationFolder,
+            options: runOptions, photos: folder, validationFolder: validationFolder,
             logos: labels, command: command
         ).run(trainer, epochs: epochs)
     }

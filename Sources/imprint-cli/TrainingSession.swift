@@ -10,7 +10,7 @@ internal import ImprintTraining
 struct TrainingSession {
     let options: TrainingRunOptions
     /// The training photos; nil for artwork only.
-    let folder: (any TrainingSource)?
+    let photos: (any TrainingSource)?
     let validationFolder: URL?
     /// The labels of a detector's logos; nil for a classifier.
     var logos: [String]?
@@ -23,7 +23,7 @@ struct TrainingSession {
     /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
     ///   the end, the last checkpoint could not be saved, or the model lacks features of training photos; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
-        if let ignored = folder?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
+        if let ignored = photos?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
         let live = options.watch && TrainingProcesses.isFirst ? try await LiveServer(port: options.port) : nil
         if let live { Terminal.always("Watch the run at \(live.url)") }
         var monitor = TrainingMonitor(
@@ -98,10 +98,10 @@ struct TrainingSession {
         let workers = Workers(options.common.threadCount)
         var audit: Audit?
         // Unreadable photos cannot be audited.
-        if let folder, result.photoError == nil {
-            let validation = try validationFolder.map { try validationPhotos(at: $0, for: folder, logos: logos) }
-            let total = folder.items.count + (validation?.items.count ?? 0)
-            audit = Audit(folder, validation: validation, workers: workers) {
+        if let photos, result.photoError == nil {
+            let validation = try validationFolder.map { try validationPhotos(at: $0, for: photos, logos: logos) }
+            let total = photos.items.count + (validation?.items.count ?? 0)
+            audit = Audit(photos, validation: validation, workers: workers) {
                 bar.draw("auditing", done: $0, of: total)
             }
         }

@@ -52,7 +52,7 @@ import Testing
             try withTemporaryFolder { scratch in
                 let configuration = try quickTraining(epochs: 2)
                 let task = FailingTask(
-                    task: try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration))
+                    task: try ClassifierTask(photos: ImageFolder(at: folder), configuration: configuration))
                 #expect(throws: ImprintError.outOfMemory(byteCount: 1)) {
                     try TrainingRunner(
                         task,
@@ -81,7 +81,7 @@ import Testing
                 options.resumes = true
                 let store = try #require(try CheckpointStore(options, processes: nil))
                 #expect(store.resumed != nil)
-                let task = try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration)
+                let task = try ClassifierTask(photos: ImageFolder(at: folder), configuration: configuration)
                 _ = try TrainingRunner(task, store: store, onEvent: { _ in }, shouldStop: { false }).run()
                 #expect(store.resumed == nil)
             }

@@ -142,7 +142,7 @@ import Testing
         try withImages(perLabel: 2) { folder in
             try withImages(["left", "up", "down"], perLabel: 1) { other in
                 let error = ImprintError.labelMismatch(
-                    folder: other.path(percentEncoded: false), unknown: ["down", "up"], labels: ["left", "right"])
+                    source: other.path(percentEncoded: false), unknown: ["down", "up"], labels: ["left", "right"])
                 #expect(throws: error) { try train(folder, quickTraining { $0.validationFolder = other }) }
                 let classifier = try ImageClassifier(train(folder, quickTraining(epochs: 1)))
                 #expect(throws: error) { try classifier.evaluate(on: ImageFolder(at: other)) }

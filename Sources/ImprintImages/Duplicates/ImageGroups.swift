@@ -15,7 +15,7 @@ package import ImprintCore
 ///   according to EXIF count as a gap of 1. File numbers are used only if they are informative: photos 1 apart must look alike
 ///   at least 25 percentage points more often than random pairs.
 package struct ImageGroups: Sendable {
-    /// The groups, of two or more photos each, as indices of the items of all folders, one folder after the other.
+    /// The groups, of two or more photos each, as indices of the items of all sources, one source after the other.
     package let groups: [[Int]]
     /// The groups formed by copies only.
     package let copies: [[Int]]
@@ -26,21 +26,21 @@ package struct ImageGroups: Sendable {
     /// The first photo in the group of each photo; the photo itself if it is in no group.
     private let roots: [Int]
 
-    /// Creates the groups: reads the photos of the folders at a small size and compares them.
+    /// Creates the groups: reads the photos of the sources at a small size and compares them.
     /// - Parameters:
-    ///   - folders: One or more sources of photos, compared as if they were one.
+    ///   - sources: One or more sources of photos, compared as if they were one.
     ///   - workers: The threads that share the work.
     ///   - onProgress: Receives the number of photos read so far, from time to time.
-    package init(_ folders: [any TrainingSource], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
-        let items = folders.flatMap(\.items)
+    package init(_ sources: [any TrainingSource], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
+        let items = sources.flatMap(\.items)
         let sketches = Self.sketches(of: items, workers: workers, onProgress: onProgress)
         let comparison = NearDuplicateSearch(
             imageHashes: sketches.map { (try? $0.get())?.imageHash },
             captureTimes: sketches.map { (try? $0.get())?.captureTime },
-            labels: folders.flatMap { folder in
-                folder.items.map { $0.labels.map { folder.labels[$0] }.joined(separator: ";") }
+            labels: sources.flatMap { source in
+                source.items.map { $0.labels.map { source.labels[$0] }.joined(separator: ";") }
             },
-            sequences: SequencePosition.positions(in: folders))
+            sequences: SequencePosition.positions(in: sources))
         self.sketches = sketches
         var union = UnionFind(count: items.count)
         for (a, b) in copyPairs(items, workers) { union.join(a, b) }
@@ -77,15 +77,15 @@ package struct ImageGroups: Sendable {
 }
 
 extension SequencePosition {
-    /// Returns the position of every photo of the folders in its series.
+    /// Returns the position of every photo of the sources in its series.
     ///
     /// A series spans the folders of labels, because the photos of one burst may have several labels. If one of its numbers occurs twice, each
     /// of these folders has a separate series.
-    static func positions(in folders: [any TrainingSource]) -> [SequencePosition?] {
+    static func positions(in sources: [any TrainingSource]) -> [SequencePosition?] {
         var positions: [(position: SequencePosition?, home: String)] = []
-        for (index, folder) in folders.enumerated() {
-            for item in folder.items {
-                let (home, path) = folder.location(of: item)
+        for (index, source) in sources.enumerated() {
+            for item in source.items {
+                let (home, path) = source.location(of: item)
                 positions.append((SequencePosition(path), "\(index)/\(home)/"))
             }
         }

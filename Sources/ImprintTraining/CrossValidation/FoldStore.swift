@@ -83,10 +83,17 @@ struct FoldStore {
         var read: Set<Int> = []
         var results: [MultiLabelEvaluation.Result] = []
         for image in kept.images {
-            guard let index = indices[Array(image.file.utf8)], evaluated.contains(index), read.insert(index).inserted,
-                Set(image.trueLabels) == Set(photos.items[index].labels.map { photos.labels[$0] })
-            else {
+            guard let index = indices[Array(image.file.utf8)], evaluated.contains(index) else {
                 throw UnusableFold(reason: "it has the photo \(image.file), which is not in this fold")
+            }
+            guard read.insert(index).inserted else {
+                throw UnusableFold(reason: "it has the photo \(image.file) twice")
+            }
+            let labels = photos.items[index].labels.map { photos.labels[$0] }
+            guard Set(image.trueLabels) == Set(labels) else {
+                throw UnusableFold(
+                    reason:
+                        "the photo \(image.file) had \(Self.list(image.trueLabels)) and now has \(Self.list(labels))")
             }
             results.append(
                 MultiLabelEvaluation.Result(
@@ -100,6 +107,15 @@ struct FoldStore {
             throw UnusableFold(reason: "it has the labels \(kept.labels.joined(separator: ", "))")
         }
         return results
+    }
+
+    /// Returns the labels of a photo as text.
+    private static func list(_ labels: [String]) -> String {
+        switch labels.count {
+        case 0: "no label"
+        case 1: "the label \(labels[0])"
+        default: "the labels \(labels.sorted().joined(separator: ", "))"
+        }
     }
 
     /// Returns the photos of the fold without stored predictions.

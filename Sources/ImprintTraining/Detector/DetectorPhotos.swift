@@ -45,26 +45,26 @@ struct DetectorPhotos {
     /// Splits and reads photos.
     /// - Parameter checkContinues: Called after each portion of photos; throws if the run should end.
     init(
-        _ folder: DetectorSource, validation annotated: DetectorSource?, _ configuration: DetectorConfiguration,
+        _ source: DetectorSource, validation annotated: DetectorSource?, _ configuration: DetectorConfiguration,
         logos: [String], earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void,
         checkContinues: () throws -> Void
     ) throws {
         var rule = configuration.split(logos: logos)
         if let annotated { rule.validation = .source(annotated) }
-        let split = try DatasetSplit(folder, rule, earlier: earlier, onEvent: onEvent)
+        let split = try DatasetSplit(source, rule, earlier: earlier, onEvent: onEvent)
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         var reader = DetectorPhotoReader(
             logos: logos, workers: workers,
             freeByteCount: configuration.memoryLimit ?? min(SystemMemory.available / 2, Self.defaultMemoryLimit))
-        let trainingPhotos = try reader.read(split.training, of: folder) { done in
+        let trainingPhotos = try reader.read(split.training, of: source) { done in
             onEvent(.reading(done: done, of: total))
             try checkContinues()
         }
         try SkippedImage.checkEnoughAreReadable(
             of: split.training, readable: trainingPhotos.readable, skipped: trainingPhotos.skipped,
-            labels: folder.labels)
-        let validationPhotos = try reader.read(split.validation, of: annotated ?? folder) { done in
+            labels: source.labels)
+        let validationPhotos = try reader.read(split.validation, of: annotated ?? source) { done in
             onEvent(.reading(done: split.training.count + done, of: total))
             try checkContinues()
         }
@@ -74,15 +74,15 @@ struct DetectorPhotos {
         skipped = trainingPhotos.skipped + validationPhotos.skipped
         leakage = split.leakage
         unreadable = UnreadablePhotos(
-            training: trainingPhotos.readable, validation: validationPhotos.readable, labels: folder.labels)
-        let validationFolder = split.folders[split.folders.count - 1]
+            training: trainingPhotos.readable, validation: validationPhotos.readable, labels: source.labels)
+        let validationSource = split.sources[split.sources.count - 1]
         checkpointImages = Checkpoint.Images(
-            digests: split.folders.map(\.digest), training: trainingPhotos.readable.map(folder.path),
-            validation: validationPhotos.readable.map(validationFolder.path), leakage: split.leakage?.storedCounts)
+            digests: split.sources.map(\.digest), training: trainingPhotos.readable.map(source.path),
+            validation: validationPhotos.readable.map(validationSource.path), leakage: split.leakage?.storedCounts)
         negatives = training.filter { $0.logos.isEmpty || $0.objects != nil }
         positives = training.filter { !$0.logos.isEmpty && $0.objects == nil }
         guard !negatives.isEmpty else {
-            throw ImprintError.noPhotosWithoutLogo(logos: logos, source: folder.name)
+            throw ImprintError.noPhotosWithoutLogo(logos: logos, source: source.name)
         }
     }
 

@@ -60,7 +60,7 @@ struct DetectorTask: TrainingTask {
         self.source = source
         let unknown = (validation?.usedLabels ?? []).filter { !logos.contains($0) }
         if let validation, !unknown.isEmpty {
-            throw ImprintError.labelMismatch(folder: validation.name, unknown: unknown, labels: logos)
+            throw ImprintError.labelMismatch(source: validation.name, unknown: unknown, labels: logos)
         }
         validationSource = try validation.map {
             try DetectorSource(nil, labels: allLabels, noLogoLabel: others[0], annotations: $0)

@@ -79,7 +79,7 @@ extension ImageClassifier {
         let labels = objectLabels ?? []
         let unknown = annotations.usedLabels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
-            throw ImprintError.labelMismatch(folder: annotations.name, unknown: unknown, labels: labels)
+            throw ImprintError.labelMismatch(source: annotations.name, unknown: unknown, labels: labels)
         }
         let photos = annotations.photos
         let outcomes = try Workers(threads).results(ofPhotos: photos.count, onProgress: onProgress) {

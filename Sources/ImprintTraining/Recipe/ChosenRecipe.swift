@@ -28,7 +28,7 @@ struct ChosenRecipe {
     ///   - configuration: A configuration whose values are in their ranges.
     ///   - store: The checkpoint folder, whose checkpoint a resumed run continues; nil without checkpoints.
     init?(
-        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration, _ store: CheckpointStore?,
+        _ source: any TrainingSource, _ configuration: ClassifierConfiguration, _ store: CheckpointStore?,
         onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
     ) throws {
         guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
@@ -53,15 +53,15 @@ struct ChosenRecipe {
             var measuring = configuration
             measuring.start = .base(base, trainableLayers: .head)
             measuring.hyperparameters.augmentation = .none
-            if folder.isMultiLabel { measuring.isMultiLabel = true }
-            let start = try measuring.startingPoint(labels: folder.labels)
+            if source.isMultiLabel { measuring.isMultiLabel = true }
+            let start = try measuring.startingPoint(labels: source.labels)
             guard let extractor = start.featureExtractor, start.headHasBias else {
                 throw ImprintError.noHead(network: base.network.name)
             }
             // The share of the photos whose features are computed.
             var done: Double = 0
             let probe = try RecipeProbe(
-                folder, measuring, start: start, extractor: extractor,
+                source, measuring, start: start, extractor: extractor,
                 onEvent: { event in
                     if case .computingFeatures(let count, let total) = event { done = Double(count) / Double(total) }
                     onEvent(event)

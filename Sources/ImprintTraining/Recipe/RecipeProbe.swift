@@ -26,7 +26,7 @@ struct RecipeProbe {
     ///   - start: The base model with a new head, which is the only trainable layer, and the part that computes features.
     ///   - configuration: The configuration that belongs to `start`.
     init(
-        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration,
+        _ source: any TrainingSource, _ configuration: ClassifierConfiguration,
         start: ClassifierConfiguration.StartingPoint,
         extractor: ClassifierConfiguration.StartingPoint.Part, onEvent: (TrainingEvent) -> Void,
         checkContinues: () throws -> Void
@@ -35,7 +35,7 @@ struct RecipeProbe {
         var secondsOfFeatures: Double = 0
         var isComputing = false
         images = try TrainingImages(
-            folder, configuration, start: start, earlier: nil,
+            source, configuration, start: start, earlier: nil,
             onEvent: { event in
                 if case .computingFeatures = event {
                     // The time before the first event is for reading the photos.
@@ -58,10 +58,10 @@ struct RecipeProbe {
             ? []
             : RecipeFolds.folds(
                 labels: training.items.map(\.labels),
-                groups: RecipeFolds.groups(of: training.items, images, folder, configuration, onEvent: onEvent),
+                groups: RecipeFolds.groups(of: training.items, images, source, configuration, onEvent: onEvent),
                 seed: configuration.seed)
         let fit = try FittedHead(
-            training, validation: validation, folds: folds, labels: folder.labels.count, link, workers)
+            training, validation: validation, folds: folds, labels: source.labels.count, link, workers)
         head = fit.head
         try checkContinues()
         let photos = images.photos

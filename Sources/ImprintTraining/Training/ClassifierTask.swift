@@ -7,7 +7,7 @@ internal import ImprintNetwork
 
 /// The task of training a classifier of whole photos.
 struct ClassifierTask: TrainingTask {
-    private let folder: any TrainingSource
+    private let source: any TrainingSource
     private let configuration: ClassifierConfiguration
     private let start: ClassifierConfiguration.StartingPoint
     let fingerprint: [String: String]
@@ -22,14 +22,15 @@ struct ClassifierTask: TrainingTask {
     /// The reason why the model lacks features of training photos, if it does.
     private let missingFeatures = SharedValue<ImprintError>()
 
-    init(folder: any TrainingSource, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws {
+    init(photos source: any TrainingSource, configuration: ClassifierConfiguration, recipe: ChosenRecipe? = nil) throws
+    {
         var configuration = configuration
-        if folder.isMultiLabel { configuration.isMultiLabel = true }
+        if source.isMultiLabel { configuration.isMultiLabel = true }
         try configuration.check()
-        self.folder = folder
+        self.source = source
         self.configuration = configuration
         self.recipe = recipe
-        start = try configuration.startingPoint(labels: folder.labels)
+        start = try configuration.startingPoint(labels: source.labels)
         if let probe = recipe?.probe { start.use(probe.head) }
         fingerprint = try configuration.fingerprint(digest: start.digest)
             .merging(recipe.map { [ChosenRecipe.setting: try $0.encoded()] } ?? [:]) { $1 }
@@ -37,7 +38,7 @@ struct ClassifierTask: TrainingTask {
 
     var decision: RecipeDecision? { recipe?.decision }
 
-    var labels: [String] { folder.labels }
+    var labels: [String] { source.labels }
     var multiLabelEvaluation: MultiLabelEvaluation? { multiLabel.value }
     var featureFailure: ImprintError? { missingFeatures.value }
     var network: Network { start.trainablePart.network }
@@ -60,11 +61,11 @@ struct ClassifierTask: TrainingTask {
                     ? TrainingImages(measured, augmentation: configuration.augmentation) : measured
             } else {
                 try TrainingImages(
-                    folder, configuration, start: start, earlier: earlier, onEvent: onEvent,
+                    source, configuration, start: start, earlier: earlier, onEvent: onEvent,
                     checkContinues: checkContinues)
             }
         let unreadable = UnreadablePhotos(
-            training: photos.training.items, validation: photos.validation?.items ?? [], labels: folder.labels)
+            training: photos.training.items, validation: photos.validation?.items ?? [], labels: source.labels)
         (loadedPhotos, self.unreadable) = (photos, unreadable)
         return RunPhotos(
             trainingCount: photos.training.count, validationCount: photos.validationCount,
@@ -159,9 +160,9 @@ struct ClassifierTask: TrainingTask {
         let record = TrainingRecord(
             .classifier(configuration.hyperparameters),
             foundLearningRate: configuration.learningRate == nil ? progress.learningRate : nil,
-            dataDigest: folder.digest, trainingImages: photos.countsByLabel(photos.training),
+            dataDigest: source.digest, trainingImages: photos.countsByLabel(photos.training),
             validationImages: photos.countsByLabel(photos.validation),
-            classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(folder.labels, $0)) },
+            classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(source.labels, $0)) },
             trainableLayers: configuration.trainableLayers, history: progress.history,
             keptEpoch: progress.best.map { $0 + 1 } ?? 0, startAccuracy: progress.startAccuracy,
             precisionRecall: evaluation?.precisionRecall ?? multiLabel.value?.precisionRecall ?? [:],
@@ -169,7 +170,7 @@ struct ClassifierTask: TrainingTask {
             calibration: calibration)
         var model = ModelFile(
             network: isMultiLabel ? try start.whole.network.endingInSigmoid() : start.whole.network,
-            parameters: try start.parameters(with: best), labels: folder.labels,
+            parameters: try start.parameters(with: best), labels: source.labels,
             preprocessing: start.preprocessing, training: record, base: start.baseDigest,
             precision: configuration.precision)
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
@@ -202,7 +203,7 @@ struct ClassifierTask: TrainingTask {
                 url: items[index].url, labels: items[index].labels,
                 confidences: logits.map { Float(1 / (1 + exp(-Double($0)))) })
         }
-        return MultiLabelEvaluation(labels: folder.labels, results: results, skipped: skipped)
+        return MultiLabelEvaluation(labels: source.labels, results: results, skipped: skipped)
     }
 
     private func evaluate(
@@ -215,6 +216,6 @@ struct ClassifierTask: TrainingTask {
                 url: items[index].url, label: items[index].label,
                 confidences: (calibration ?? uncalibrated).confidences(logits))
         }
-        return Evaluation(labels: folder.labels, results: results, skipped: skipped)
+        return Evaluation(labels: source.labels, results: results, skipped: skipped)
     }
 }

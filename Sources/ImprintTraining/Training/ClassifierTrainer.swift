@@ -56,7 +56,7 @@ public struct ClassifierTrainer: BlockingTrainer {
         let store = try CheckpointStore(checkpoints, processes: configuration.processes)
         let recipe = try ChosenRecipe(photos, configuration, store, onEvent: onEvent, shouldStop: shouldStop)
         let task = try ClassifierTask(
-            folder: photos, configuration: recipe?.configuration ?? configuration, recipe: recipe)
+            photos: photos, configuration: recipe?.configuration ?? configuration, recipe: recipe)
         return try TrainingRunner(task, store: store, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

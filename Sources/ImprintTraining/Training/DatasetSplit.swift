@@ -10,60 +10,60 @@ struct DatasetSplit {
     var validation: [TrainingPhoto] = []
     var leakage: TrainingStart.Leakage?
     /// The source of the photos and, if it is separate, the source of the validation photos.
-    var folders: [any TrainingSource]
+    var sources: [any TrainingSource]
     /// The identifier of the group of near-duplicates or of a burst, for each item of the first source; nil if the split did not need groups.
     var groups: [Int]?
 
     init(
-        _ folder: any TrainingSource, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
+        _ source: any TrainingSource, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
         onEvent: (TrainingEvent) -> Void
     ) throws {
-        func groups(_ folders: [any TrainingSource]) -> ImageGroups {
-            let total = folders.reduce(0) { $0 + $1.items.count }
-            return ImageGroups(folders, workers: Workers(rule.threads)) {
+        func groups(_ sources: [any TrainingSource]) -> ImageGroups {
+            let total = sources.reduce(0) { $0 + $1.items.count }
+            return ImageGroups(sources, workers: Workers(rule.threads)) {
                 onEvent(.comparing(done: $0, of: total))
             }
         }
-        training = folder.items
-        folders = [folder]
+        training = source.items
+        sources = [source]
         let seed = rule.seed
         switch rule.validation {
         case .split(let share):
             if let earlier {
-                let isSame = earlier.digests == [folder.digest]
-                let groups = isSame || !rule.keepsGroupsTogether ? nil : groups([folder])
-                (training, validation) = folder.split(as: earlier, groups: groups)
+                let isSame = earlier.digests == [source.digest]
+                let groups = isSame || !rule.keepsGroupsTogether ? nil : groups([source])
+                (training, validation) = source.split(as: earlier, groups: groups)
                 if validation.isEmpty && !earlier.validation.isEmpty {
                     throw ImprintError.missingValidationPhotos(count: earlier.validation.count)
                 }
                 if let groups, !validation.isEmpty {
-                    leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
+                    leakage = source.avoidedLeakage(share, seed: seed, groups: groups)
                 } else {
                     leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
                 }
                 return
             }
-            guard share.fraction(ofImages: folder.items.count) > 0 else { return }
+            guard share.fraction(ofImages: source.items.count) > 0 else { return }
             guard rule.keepsGroupsTogether else {
-                (training, validation) = folder.split(share, seed: seed)
+                (training, validation) = source.split(share, seed: seed)
                 return
             }
-            let groups = groups([folder])
-            (training, validation) = folder.split(share, seed: seed, groups: groups)
-            self.groups = folder.items.indices.map(groups.group)
-            leakage = folder.avoidedLeakage(share, seed: seed, groups: groups)
+            let groups = groups([source])
+            (training, validation) = source.split(share, seed: seed, groups: groups)
+            self.groups = source.items.indices.map(groups.group)
+            leakage = source.avoidedLeakage(share, seed: seed, groups: groups)
         case .folder(let url, let logos):
-            try validate(on: try validationPhotos(at: url, for: folder, logos: logos), named: url.displayPath)
+            try validate(on: try validationPhotos(at: url, for: source, logos: logos), named: url.displayPath)
         case .source(let source): try validate(on: source, named: source.name)
         }
-        if folders.count > 1 {
-            if let earlier, earlier.digests == folders.map(\.digest) {
+        if sources.count > 1 {
+            if let earlier, earlier.digests == sources.map(\.digest) {
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
             } else if rule.keepsGroupsTogether {
-                let count = folder.items.count
-                let groups = groups(folders)
+                let count = source.items.count
+                let groups = groups(sources)
                 let leaks = groups.leaks(from: count..<(count + validation.count), into: 0..<count)
-                self.groups = folder.items.indices.map(groups.group)
+                self.groups = source.items.indices.map(groups.group)
                 leakage = .found(images: leaks, of: validation.count)
             }
         }
@@ -73,21 +73,21 @@ struct DatasetSplit {
     ///
     /// A validation set that is a part of the photos may lack labels, because it may be small.
     func checkValidation(readable: [TrainingPhoto], skipped: [SkippedImage]) throws(ImageError) {
-        guard folders.count > 1 else { return }
+        guard sources.count > 1 else { return }
         try SkippedImage.checkEnoughAreReadable(
-            of: validation, readable: readable, skipped: skipped, labels: folders[0].labels)
+            of: validation, readable: readable, skipped: skipped, labels: sources[0].labels)
     }
 
     /// Adds a separate source of validation photos.
     private mutating func validate(on other: any TrainingSource, named name: String) throws {
-        let labels = folders[0].labels
+        let labels = sources[0].labels
         let unknown = other.labels.filter { !labels.contains($0) }
         guard unknown.isEmpty else {
-            throw ImprintError.labelMismatch(folder: name, unknown: unknown, labels: labels)
+            throw ImprintError.labelMismatch(source: name, unknown: unknown, labels: labels)
         }
         let labelIndices = other.labels.map { label in labels.firstIndex(of: label) ?? 0 }
         validation = other.items.map { $0.mapping(labelIndices) }
-        folders.append(other)
+        sources.append(other)
     }
 }
 

@@ -26,25 +26,25 @@ struct TrainingImages {
     ///   - earlier: The images of the run to resume, if any: they stay on their side of the split.
     ///   - checkContinues: Throws if the run should end.
     init(
-        _ folder: any TrainingSource, _ configuration: ClassifierConfiguration,
+        _ photos: any TrainingSource, _ configuration: ClassifierConfiguration,
         start: ClassifierConfiguration.StartingPoint,
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
-        let split = try DatasetSplit(folder, configuration.split, earlier: earlier, onEvent: onEvent)
+        let split = try DatasetSplit(photos, configuration.split, earlier: earlier, onEvent: onEvent)
         if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
-            throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { folder.labels[$0] })
+            throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { photos.labels[$0] })
         }
         // Before the processes exchange photos.
         try configuration.processes?.checkSame([
             (
                 "training photos",
-                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(folder.path)))"
+                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(photos.path)))"
             ),
             (
                 "validation photos",
                 "\(split.validation.count), \(Checkpoint.Images.digest(split.validation.map(\.url.lastPathComponent)))"
             ),
-            ("files", split.folders.map(\.digest).joined(separator: ", ")),
+            ("files", split.sources.map(\.digest).joined(separator: ", ")),
         ])
         // The comparison of the photos has freed its memory.
         SystemMemory.returnFreed()
@@ -53,10 +53,10 @@ struct TrainingImages {
             _ items: [TrainingPhoto], isTraining: Bool, after read: Int, memoryLimit: Int
         ) throws -> BatchLoader {
             try BatchLoader(
-                items: items, labels: folder.labels, preprocessing: start.preprocessing,
+                items: items, labels: photos.labels, preprocessing: start.preprocessing,
                 augmentation: isTraining ? configuration.augmentation : nil, batchSize: configuration.batchSize,
                 shuffles: isTraining, seed: configuration.seed, workers: configuration.workers,
-                allowsMissingLabels: !isTraining && split.folders.count == 1, memoryLimit: memoryLimit,
+                allowsMissingLabels: !isTraining && split.sources.count == 1, memoryLimit: memoryLimit,
                 onRead: { onEvent(.reading(done: read + $0, of: total)) })
         }
         let memoryLimit = configuration.memoryLimit ?? SystemMemory.available / 2
@@ -80,7 +80,7 @@ struct TrainingImages {
         self.training = try source(training, after: 0)
         // Photos may have become unreadable since.
         try SkippedImage.checkEnoughAreReadable(
-            of: split.training, readable: self.training.items, skipped: self.training.skipped, labels: folder.labels)
+            of: split.training, readable: self.training.items, skipped: self.training.skipped, labels: photos.labels)
         let validationSource = try validationLoader.map { try source($0, after: training.count) }
         if let validationSource {
             try split.checkValidation(readable: validationSource.items, skipped: validationSource.skipped)
@@ -89,11 +89,11 @@ struct TrainingImages {
         skipped = self.training.skipped + (validationSource?.skipped ?? [])
         leakage = split.leakage
         groups = split.groups
-        labels = folder.labels
-        let validationFolder = split.folders[split.folders.count - 1]
+        labels = photos.labels
+        let validationPhotos = split.sources[split.sources.count - 1]
         checkpointImages = Checkpoint.Images(
-            digests: split.folders.map(\.digest), training: self.training.items.map(folder.path),
-            validation: validation?.items.map(validationFolder.path) ?? [], leakage: split.leakage?.storedCounts)
+            digests: split.sources.map(\.digest), training: self.training.items.map(photos.path),
+            validation: validation?.items.map(validationPhotos.path) ?? [], leakage: split.leakage?.storedCounts)
     }
 
     /// Creates a set with the photos themselves instead of their features, with data augmentation for training.

@@ -135,13 +135,18 @@ import Testing
                 #expect(third.folds.allSatisfy(\.isKept) && predictions(third) == predictions(first))
                 #expect(third.multiLabelMetrics == first.multiLabelMetrics)
                 let text = try String(contentsOf: file, encoding: .utf8)
-                for (part, other) in [
-                    ("\"thresholds\"", "\"others\""), ("\"labels\" : [\n        \"left\"\n      ]", "\"labels\" : []"),
+                for (part, other, reason) in [
+                    ("\"thresholds\"", "\"others\"", "it has no threshold for each label"),
+                    (
+                        "\"labels\" : [\n        \"left\"\n      ]", "\"labels\" : []",
+                        " had no label and now has the label left"
+                    ),
                 ] {
                     #expect(text.contains(part), "\(part)")
                     try Data(text.replacing(part, with: other).utf8).write(to: file)
                     let error = #expect(throws: CrossValidationError.self) { try again() }
-                    #expect("\(try #require(error))".contains("seed-0-fold-2.json is not a usable fold"))
+                    let message = "\(try #require(error))"
+                    #expect(message.contains("seed-0-fold-2.json is not a usable fold") && message.contains(reason))
                 }
             }
         }

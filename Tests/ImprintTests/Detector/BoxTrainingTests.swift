@@ -204,7 +204,7 @@ import Testing
                 label: "x", box: NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5))
             var photo = other.photos[0]
             photo.objects.append(foreign)
-            let error = ImprintError.labelMismatch(folder: "the data set", unknown: ["x"], labels: ["disc", "frame"])
+            let error = ImprintError.labelMismatch(source: "the data set", unknown: ["x"], labels: ["disc", "frame"])
             #expect(throws: error) { try result(BoxAnnotations(uncheckedLabels: ["x"] + all.labels, photos: [photo])) }
             let missing = (0..<7).map {
                 let url = folder.appending(path: "missing-\($0).png")
