@@ -104,7 +104,7 @@ private func kebabCase(_ name: String) -> String {
 }
 
 /// Throws an error that names the option of a hyperparameter that is out of range.
-func require(_ problem: HyperparameterProblem?) throws {
+func require(_ problem: RangeCheck?) throws {
     guard let problem else { return }
     let option = optionName(ofSetting: problem.name) ?? "--\(kebabCase(problem.name))"
     throw ValidationError("\(option) is \(problem.found), expected \(problem.expected).")

@@ -40,9 +40,9 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     public init() {}
 
     /// The first value that is out of range; nil if all are in range.
-    package var problem: HyperparameterProblem? {
+    package var problem: RangeCheck? {
         let timeLimit = timeLimit ?? .seconds(1)
-        return .first(of: [
+        return .firstFailure(of: [
             .nonNegative("rehearsalWeight", rehearsalWeight), .nonNegative("penalty", penalty),
             .init("views", views, in: 1...64), .init("rank", rank, in: 1...64),
             .init("blocks", blocks, blocks >= 0, "at least 0"),
@@ -57,7 +57,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     }
 }
 
-extension HyperparameterProblem {
+extension RangeCheck {
     /// The problem as an error.
     package var error: ImprintError { .invalidSetting(name: name, found: found, expected: expected) }
 }

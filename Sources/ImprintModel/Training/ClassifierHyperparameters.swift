@@ -1,4 +1,3 @@
-internal import ImprintCore
 public import ImprintImages
 public import ImprintNetwork
 
@@ -117,10 +116,10 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
 
 extension ClassifierHyperparameters {
     /// The first value that is out of range; nil if all are in range.
-    package var problem: HyperparameterProblem? {
+    package var problem: RangeCheck? {
         let patience = patience ?? 1
         let timeLimit = timeLimit ?? .seconds(1)
-        return .first(of: [
+        return .firstFailure(of: [
             .init("epochs", epochs, in: 1...100_000), .init("batchSize", batchSize, in: 1...65536),
             .nonNegative("learningRate", learningRate),
             .init("patience", patience, in: 1...100_000),
@@ -143,46 +142,6 @@ extension ClassifierHyperparameters {
             .init(validation),
         ])
     }
-}
-
-/// A hyperparameter that is out of range.
-package struct HyperparameterProblem {
-    package let name: String
-    package let found: String
-    package let expected: String
-    private let isValid: Bool
-
-    package init(_ name: String, _ value: some Any, _ isValid: Bool, _ expected: String) {
-        self.name = name
-        found = messageText(value)
-        self.expected = expected
-        self.isValid = isValid
-    }
-
-    package init<Value: Comparable>(_ name: String, _ value: Value, in range: ClosedRange<Value>) {
-        self.init(
-            name, value, range.contains(value), "\(messageText(range.lowerBound)) to \(messageText(range.upperBound))")
-    }
-
-    /// Returns the check that a number is at least 0 and finite; nil is valid.
-    package static func nonNegative(_ name: String, _ value: Float?) -> Self {
-        let value = value ?? 0
-        return Self(name, value, value >= 0 && value.isFinite, "at least 0 and finite")
-    }
-
-    /// Returns the check that a number is more than 0 and finite; nil is valid.
-    package static func positive(_ name: String, _ value: Float?) -> Self {
-        let value = value ?? 1
-        return Self(name, value, value > 0 && value.isFinite, "more than 0 and finite")
-    }
-
-    /// The check of the validation set's size.
-    init(_ validation: ValidationRule) {
-        let fraction: Double? = if case .fraction(let fraction) = validation { fraction } else { nil }
-        self.init("validation", fraction ?? 0, validation.isInRange, "a fraction of at least 0 and less than 1")
-    }
-
-    package static func first(of checks: [Self]) -> Self? { checks.first { !$0.isValid } }
 }
 
 extension LearningRateSchedule.Shape {

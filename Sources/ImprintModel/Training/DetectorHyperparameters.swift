@@ -62,8 +62,8 @@ public struct DetectorHyperparameters: Codable, Hashable, Sendable {
 
 extension DetectorHyperparameters {
     /// The first value that is out of range; nil if all are in range.
-    package var problem: HyperparameterProblem? {
-        HyperparameterProblem.first(of: [
+    package var problem: RangeCheck? {
+        RangeCheck.firstFailure(of: [
             .init("epochs", epochs, in: 1...100_000), .init("batchSize", batchSize, in: 1...65536),
             .init("emaDecay", emaDecay, emaDecay > 0 && emaDecay < 1, "more than 0 and less than 1"),
             .init("rehearsalImages", rehearsalImages, in: 0...65536),
@@ -76,8 +76,8 @@ extension DetectorHyperparameters {
 
 extension AdamW.Options {
     /// The first value that is out of range; nil if all are in range.
-    fileprivate var problem: HyperparameterProblem? {
-        .first(of: [
+    fileprivate var problem: RangeCheck? {
+        .firstFailure(of: [
             .init("beta1", beta1, (0..<1).contains(beta1), "at least 0 and less than 1"),
             .init("beta2", beta2, (0..<1).contains(beta2), "at least 0 and less than 1"),
             .positive("epsilon", epsilon), .nonNegative("weightDecay", weightDecay),
@@ -88,9 +88,9 @@ extension AdamW.Options {
 
 extension DetectorPhase {
     /// The first value that is out of range; nil if all are in range.
-    fileprivate var problem: HyperparameterProblem? {
+    fileprivate var problem: RangeCheck? {
         let sum = composites + hardNegatives + background + mined + located
-        return .first(of: [
+        return .firstFailure(of: [
             .init("steps", steps, in: 1...100_000_000),
             .nonNegative("learningRate", learningRate),
             .init("composites", composites, in: 0...1), .init("hardNegatives", hardNegatives, in: 0...1),

@@ -50,7 +50,7 @@ extension DetectorConfiguration {
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
         if let problem = hyperparameters.problem { throw problem.error }
-        let threadsProblem = HyperparameterProblem.first(of: [.init("threads", threads, in: Processors.threadRange)])
+        let threadsProblem = RangeCheck.firstFailure(of: [.init("threads", threads, in: Processors.threadRange)])
         if let threadsProblem { throw threadsProblem.error }
         guard memoryLimit ?? 0 >= 0 else {
             throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")

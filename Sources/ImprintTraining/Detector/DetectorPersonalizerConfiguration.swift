@@ -24,7 +24,7 @@ extension DetectorPersonalizer {
 extension DetectorPersonalizer.Configuration {
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
-        let problem = HyperparameterProblem.first(of: [
+        let problem = RangeCheck.firstFailure(of: [
             .init("threads", threads, in: Processors.threadRange),
             .init("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0"),
         ])

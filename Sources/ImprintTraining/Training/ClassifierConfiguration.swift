@@ -88,7 +88,7 @@ extension ClassifierConfiguration {
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
         if let problem = hyperparameters.problem { throw problem.error }
-        let threadsProblem = HyperparameterProblem.first(of: [.init("threads", threads, in: Processors.threadRange)])
+        let threadsProblem = RangeCheck.firstFailure(of: [.init("threads", threads, in: Processors.threadRange)])
         if let threadsProblem { throw threadsProblem.error }
         guard memoryLimit ?? 0 >= 0 else {
             throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")
@@ -100,22 +100,23 @@ extension ClassifierConfiguration {
     private func checkStart() throws(ImprintError) {
         let values = hyperparameters
         let needsBase = "the default, because a new network has no base model"
-        func sizeAndScaling(_ expected: String) -> [HyperparameterProblem] {
+        func sizeAndScaling(_ expected: String) -> [RangeCheck] {
             [
                 .init("inputSize", values.inputSize ?? 0, values.inputSize == nil, expected),
                 .init("cropAndScale", values.cropAndScale.rawValue, values.cropAndScale == .centerCrop, expected),
             ]
         }
-        let ofBases: [HyperparameterProblem] = [
+        let ofBases: [RangeCheck] = [
             .init("poolsMaximum", values.poolsMaximum, !values.poolsMaximum, needsBase),
             .init("fineTuning", values.fineTuning, values.fineTuning == FineTuning(), needsBase),
         ]
-        let problem: HyperparameterProblem? =
+        let problem: RangeCheck? =
             switch start {
             case .automatic, .builtInBase, .pretrained, .base:
-                .first(of: sizeAndScaling("the default, because the base model has its own"))
-            case .network: .first(of: ofBases)
-            case .untrained: .first(of: sizeAndScaling("the default, because the preprocessing has its own") + ofBases)
+                .firstFailure(of: sizeAndScaling("the default, because the base model has its own"))
+            case .network: .firstFailure(of: ofBases)
+            case .untrained:
+                .firstFailure(of: sizeAndScaling("the default, because the preprocessing has its own") + ofBases)
             }
         if let problem { throw problem.error }
     }
