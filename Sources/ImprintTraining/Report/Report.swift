@@ -91,12 +91,12 @@ public struct Report: Sendable {
         if let evaluation { labels += LabelMetricsTable.html(evaluation) }
         if let multiLabel { labels += LabelMetricsTable.html(multiLabel) }
         if let detection { labels += LabelMetricsTable.html(detection) }
+        let modelThresholds = detection?.thresholdsByLabel ?? record?.thresholds
         labels += LabelMetricsTable.curves(
             detection?.metrics.precisionRecall ?? evaluation?.precisionRecall ?? multiLabel?.precisionRecall ?? record?
                 .precisionRecall ?? [:],
-            thresholds: detection?.thresholdsByLabel ?? record?.thresholds ?? evaluation?.thresholds ?? [:],
-            labels: model.labels,
-            threshold: detection == nil ? "the threshold with the highest F1" : "the threshold of the model")
+            thresholds: modelThresholds ?? evaluation?.thresholds ?? [:], labels: model.labels,
+            threshold: modelThresholds == nil ? "the threshold with the highest F1" : "the threshold of the model")
         let sections = [
             Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], record: record)),
             Section(

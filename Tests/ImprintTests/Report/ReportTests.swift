@@ -59,6 +59,19 @@ import Testing
         }
     }
 
+    @Test("The caption of the curves names the thresholds that the rings show") func rings() throws {
+        try withRun(wrong: 2) { model, evaluation, _ in
+            // The thresholds come from the validation set, and the curves from the evaluated photos.
+            let trained = Report(model, evaluation: .singleLabel(evaluation)).html
+            #expect(model.training?.thresholds != nil && trained.contains("The ring is the threshold of the model."))
+            let imported = ModelFile(
+                network: model.network, parameters: model.parameters, labels: model.labels,
+                preprocessing: model.preprocessing)
+            let html = Report(imported, evaluation: .singleLabel(evaluation)).html
+            #expect(html.contains("The ring is the threshold with the highest F1."))
+        }
+    }
+
     @Test("A report without an evaluation has only the sections of the model") func modelOnly() throws {
         try withRun(wrong: 0) { model, _, _ in
             let html = Report(model).html
