@@ -96,6 +96,24 @@ import Testing
     }
 
     @Test(
+        "A training record with invalid counts or accuracies does not prevent a card",
+        arguments: [
+            (.max, 0.5), (.min, 0.5), (10, 2), (10, -.infinity), (10, .nan), (.max, .greatestFiniteMagnitude),
+        ] as [(Int, Float)])
+    func hostileRecord(count: Int, accuracy: Float) throws {
+        let record = TrainingRecord(
+            .classifier(ClassifierHyperparameters()), trainingImages: ["bright": count, "dark": count],
+            validationImages: ["bright": count, "dark": count],
+            history: [
+                EpochMetrics(epoch: 1, loss: 0.5, accuracy: accuracy, validationAccuracy: accuracy, learningRate: 0.1)
+            ])
+        let model = try brightnessModel(
+            labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2), training: record)
+        let card = String(decoding: try ModelCard(model, name: "m").json(isPretty: false), as: UTF8.self)
+        #expect(card.contains(#""type":"accuracy""#) == (accuracy == 0.5))
+    }
+
+    @Test(
         "The card of a detector names the logos of its composites",
         arguments: [Float(0.4), 0])
     func composites(share: Float) throws {

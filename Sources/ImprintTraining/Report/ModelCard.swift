@@ -218,7 +218,10 @@ private struct Card: Encodable {
                 Parameters.Format(format: locatesObjects ? "bounding boxes with labels" : "a confidence for each label")
             ])
         let metrics =
-            record.map { Metric.all($0, isSingleLabel: model.head.confidencesSumToOne && !locatesObjects) } ?? []
+            record.map {
+                Metric.all(
+                    $0, labels: model.labels, isSingleLabel: model.head.confidencesSumToOne && !locatesObjects)
+            } ?? []
         quantitativeAnalysis = metrics.isEmpty ? nil : Analysis(performanceMetrics: metrics)
         considerations = model.details.intendedUse.map { Considerations(useCases: [$0]) }
         let preprocessing = model.preprocessing
@@ -285,14 +288,16 @@ private struct Metric: Encodable {
         }
     }
 
-    /// Returns the metrics of a training record.
-    /// - Parameter isSingleLabel: Whether each photo has one label, so that the accuracy is a share of photos.
-    static func all(_ record: TrainingRecord, isSingleLabel: Bool) -> [Metric] {
-        let count = record.validationImages.values.reduce(0, +)
+    /// Returns the metrics of a training record, without an accuracy that is out of range.
+    /// - Parameters:
+    ///   - labels: The labels of the model.
+    ///   - isSingleLabel: Whether each photo has one label, so that the accuracy is a share of photos.
+    static func all(_ record: TrainingRecord, labels: [String], isSingleLabel: Bool) -> [Metric] {
+        let count = DataSection.counts(record, labels).reduce(0) { $0 + $1.validationImages }
         let slice =
             count > 0 ? "validation set" : record.trainingImages.isEmpty ? "composites of the artwork" : "training set"
         var metrics: [Metric] = []
-        if let accuracy = record.accuracy.map(Double.init), accuracy.isFinite {
+        if let accuracy = record.accuracy.map(Double.init), (0...1).contains(accuracy) {
             let interval =
                 isSingleLabel && count > 0
                 ? Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count) : nil
