@@ -61,6 +61,28 @@ import Testing
         }
     }
 
+    @Test(
+        "The logits are the bias plus the weighted sums of the features, for any number of rows and labels",
+        arguments: [0, 1, 17], [1, 3, 20])
+    func logits(count: Int, labels: Int) throws {
+        let head = try LogisticRegression(
+            features: self.features, targets: (0..<rows).map { [$0 % labels] }, labels: labels, workers: Workers(1)
+        ).heads(weightDecays: [0.1], maximumIterations: 5)[0]
+        let features = Array(self.features.prefix(count * channels))
+        let logits = head.logits(features)
+        #expect(logits.count == count && logits.allSatisfy { $0.count == labels })
+        for (row, logits) in logits.enumerated() {
+            for label in 0..<labels {
+                var expected = Double(head.bias[label])
+                for channel in 0..<channels {
+                    expected +=
+                        Double(features[row * channels + channel]) * Double(head.weights[channel * labels + label])
+                }
+                #expect(abs(Double(logits[label]) - expected) < 1e-5)
+            }
+        }
+    }
+
     @Test("With a sigmoid, the head of each label is the same as without the other labels") func sigmoid() throws {
         let sets = targets.map { $0 == [0] ? [] : $0 == [1] ? [0, 1] : [1] }
         func logits(_ targets: [[Int]], labels: Int) throws -> [[Float]] {

@@ -289,14 +289,23 @@ extension LogisticRegression.Head {
     /// - Parameter features: [rows, channels].
     /// - Returns: The logits of each row.
     package func logits(_ features: [Float]) -> [[Float]] {
-        let channels = weights.count / bias.count
-        return stride(from: 0, to: features.count, by: channels).map { start in
-            var logits = bias
-            for channel in 0..<channels {
-                let value = features[start + channel]
-                for label in bias.indices { logits[label] += value * weights[channel * bias.count + label] }
+        let (labels, channels) = (bias.count, weights.count / bias.count)
+        let rows = features.count / channels
+        var logits: [Float] = []
+        logits.reserveCapacity(rows * labels)
+        for _ in 0..<rows { logits += bias }
+        features.withUnsafeBufferPointer { features in
+            weights.withUnsafeBufferPointer { weights in
+                logits.withUnsafeMutableBufferPointer { logits in
+                    guard rows > 0, let features = features.baseAddress, let weights = weights.baseAddress,
+                        let logits = logits.baseAddress
+                    else { return }
+                    GEMM.multiply(
+                        rows: rows, columns: labels, inner: channels, GEMM.Matrix(features, stride: channels),
+                        GEMM.Matrix(weights, stride: labels), into: logits, stride: labels, accumulating: true)
+                }
             }
-            return logits
         }
+        return (0..<rows).map { Array(logits[($0 * labels)..<(($0 + 1) * labels)]) }
     }
 }
