@@ -142,6 +142,10 @@ extension ExampleTrainer {
                 "Training ended early because too few photos are left: \("\(error)".sentence) The new detector is the "
                 + "best one so far, from \(data.summary). Put the photos back, and train again."
         }
+        if let error = result.divergence {
+            return
+                "Training ended early: \("\(error)".sentence) The new detector is the best one so far, from \(data.summary)."
+        }
         return result.ending == .stopped
             ? "Stopped early, and kept the best detector so far, from \(data.summary)."
             : "Trained a detector from \(data.summary)."

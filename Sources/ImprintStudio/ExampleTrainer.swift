@@ -370,6 +370,7 @@ final class ExampleTrainer: Sendable {
             }
             guard let result, !Task.isCancelled else { throw CancellationError() }
             if let error = result.photoError { throw error }
+            if let error = result.divergence { throw error }
             return (result, base)
         }
     }

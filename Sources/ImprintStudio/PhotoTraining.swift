@@ -61,6 +61,7 @@ extension ExampleTrainer {
         }
         guard let result, !Task.isCancelled else { throw CancellationError() }
         if let error = result.photoError { throw error }
+        if let error = result.divergence { throw error }
         let note = await use(try ImageClassifier(result.model, threads: threads), .classifier(result.model))
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
         let early = result.ending == .stopped ? "Stopped early, and kept the best model so far. " : ""

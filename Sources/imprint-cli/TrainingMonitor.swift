@@ -199,7 +199,7 @@ struct TrainingMonitor {
         let line = FinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
-            stopped: result.ending == .stopped || result.ending == .tooFewReadablePhotos,
+            stopped: [.stopped, .tooFewReadablePhotos, .diverged].contains(result.ending),
             keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
@@ -220,11 +220,14 @@ struct TrainingMonitor {
         show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
         if let reason = result.photoError {
             Terminal.warn(
-                "Error: training ended early because too few photos are left: \(reason) \(output) is the model after \(unit) "
-                    + "\(line.keptEpoch) of \(epochs). Put the photos back and "
+                "Error: training ended early because too few photos are left: \(reason) \(output) is "
+                    + "\(description(ofModel: line.keptEpoch)). Put the photos back and "
                     + (savesCheckpoints
                         ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
+        }
+        if let error = result.divergence {
+            Terminal.warn("Error: \("\(error)".sentence) \(output) is \(description(ofModel: line.keptEpoch)).")
         }
         if let reason = result.featureFailure {
             let effect =
@@ -278,8 +281,14 @@ struct TrainingMonitor {
             )
         case .timeLimit: Terminal.note("Stopped after \(count(done)): the time limit was reached\(best).")
         case .stopped: Terminal.note("Interrupted; \(output) is the model after \(unit) \(kept) of \(epochs).")
-        case .tooFewReadablePhotos: break
+        case .tooFewReadablePhotos, .diverged: break
         }
+    }
+
+    /// Describes the model of a run that ended early.
+    /// - Parameter kept: The epoch of its parameters, or 0 for those before fine-tuning.
+    private func description(ofModel kept: Int) -> String {
+        kept > 0 ? "the model after \(unit) \(kept) of \(epochs)" : "the model before fine-tuning"
     }
 
     private func format(_ value: Float) -> String { String(format: "%.4f", value) }

@@ -21,7 +21,8 @@ struct TrainingSession {
 
     /// Runs the trainer, and writes the model and the report.
     /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
-    ///   the end, the last checkpoint could not be saved, or the model lacks features of training photos; the errors of training.
+    ///   the end, training diverged, the last checkpoint could not be saved, or the model lacks features of training photos; the errors of
+    ///   training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = photos?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
         let live = options.watch && TrainingProcesses.isFirst ? try await LiveServer(port: options.port) : nil
@@ -87,7 +88,9 @@ struct TrainingSession {
             try await onDedicatedThread { try write(path, of: result) }
         }
         if result.ending == .stopped { throw Interrupt.exitCode }
-        if result.ending == .tooFewReadablePhotos || result.checkpointFailure != nil || result.featureFailure != nil {
+        if result.photoError != nil || result.divergence != nil || result.checkpointFailure != nil
+            || result.featureFailure != nil
+        {
             throw ExitCode.failure
         }
     }

@@ -52,10 +52,12 @@ import Testing
             annotations: BoxAnnotations(
                 uncheckedLabels: ["leaf"], photos: [AnnotatedPhoto(url: photo, width: 9, height: 9, objects: [object])]),
             artwork: [:])
-        func message(_ ending: TrainingResult.Ending, _ error: ImageError? = nil) -> String {
+        func message(
+            _ ending: TrainingResult.Ending, _ error: ImageError? = nil, divergence: ImprintError? = nil
+        ) -> String {
             let result = TrainingResult(
                 model: model, evaluation: nil, ending: ending, seconds: 1, unreadable: [], photoError: error,
-                checkpointFailure: nil, isRepeatable: false)
+                divergence: divergence, checkpointFailure: nil, isRepeatable: false)
             return ExampleTrainer.message(about: result, data)
         }
         #expect(message(.completed) == "Trained a detector from 1 photo with 1 box.")
@@ -66,5 +68,8 @@ import Testing
             .tooManyUnreadable(images: 1, skipped: [SkippedImage(url: photo, reason: reason)]))
         #expect(lost.hasPrefix("Training ended early because too few photos are left: 1 of 1 images cannot be read, "))
         #expect(lost.contains("The new detector is the best one so far") && lost.hasSuffix("and train again."))
+        let diverged = message(.diverged, divergence: .diverged(epoch: 2, learningRate: 1))
+        #expect(diverged.hasPrefix("Training ended early: training diverged in epoch 2: "))
+        #expect(diverged.hasSuffix(" The new detector is the best one so far, from 1 photo with 1 box."))
     }
 }

@@ -9,11 +9,51 @@ import Testing
 @testable import ImprintModel
 @testable import ImprintTraining
 
-/// Failures after the last training step, which must not lose the training.
-@Suite("Failures after training") struct FailedModelTests {
-    /// The task of a classifier whose model cannot be made.
+/// Failures of a step, and after the last step, which must not lose the training.
+@Suite("Failures of training") struct FailedModelTests {
+    /// A failure of a run.
+    private enum Failure: Equatable {
+        /// The model cannot be made.
+        case model
+        /// There is too little memory for the second step of an epoch (from 0).
+        case step(epoch: Int)
+        /// The loss of the second step of an epoch (from 0) is not finite.
+        case divergence(epoch: Int)
+    }
+
+    /// The objective of a classifier, with a failure.
+    private final class FailingObjective: TrainingObjective {
+        private let objective: any TrainingObjective
+        private let failure: Failure
+
+        init(_ objective: any TrainingObjective, _ failure: Failure) {
+            self.objective = objective
+            self.failure = failure
+        }
+
+        var plan: ExecutionPlan { objective.plan }
+        var validationVersion: Int { objective.validationVersion }
+
+        func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws {
+            try objective.beginRound(round, at: step, evaluationParameters: evaluationParameters)
+        }
+
+        func trainingStep(round: Int, step: Int) throws -> StepLoss? {
+            if step == 1, failure == .step(epoch: round) { throw NetworkError.outOfMemory(byteCount: 1) }
+            var loss = try objective.trainingStep(round: round, step: step)
+            if step == 1, failure == .divergence(epoch: round) { loss?.loss = .nan }
+            return loss
+        }
+
+        func endRound() { objective.endRound() }
+
+        func validate(_ parameters: Parameters) throws -> ValidationLoss? { try objective.validate(parameters) }
+    }
+
+    /// The task of a classifier, with a failure.
     private struct FailingTask: TrainingTask {
         var task: ClassifierTask
+        let failure: Failure
         var labels: [String] { task.labels }
         var network: Network { task.network }
         var fingerprint: [String: String] { task.fingerprint }
@@ -28,7 +68,8 @@ import Testing
         }
 
         func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
-            try task.makeObjective()
+            let (objective, options) = try task.makeObjective()
+            return (FailingObjective(objective, failure), options)
         }
 
         func prepare(
@@ -43,7 +84,85 @@ import Testing
 
         func makeModel(
             _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
-        ) throws -> (model: ModelFile, evaluation: Evaluation?) { throw ImprintError.outOfMemory(byteCount: 1) }
+        ) throws -> (model: ModelFile, evaluation: Evaluation?) {
+            if failure == .model { throw ImprintError.outOfMemory(byteCount: 1) }
+            return try task.makeModel(loop, best, isValidated: isValidated)
+        }
+    }
+
+    /// Trains a classifier with a failure.
+    private func run(
+        _ folder: URL, _ configuration: ClassifierConfiguration, _ failure: Failure, checkpoints: URL,
+        onEvent: @escaping (TrainingEvent) -> Void = { _ in }
+    ) throws -> TrainingResult {
+        let task = try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration)
+        return try TrainingRunner(
+            FailingTask(task: task, failure: failure),
+            store: CheckpointStore(
+                CheckpointOptions(folder: checkpoints, interval: .seconds(1000)), processes: nil),
+            onEvent: onEvent, shouldStop: { false }
+        ).run()
+    }
+
+    @Test("An error of a step saves a checkpoint, from which the run resumes bitwise identically", arguments: [0, 1])
+    func step(epoch: Int) throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining(epochs: 2)
+                #expect(throws: NetworkError.outOfMemory(byteCount: 1)) {
+                    try run(folder, configuration, .step(epoch: epoch), checkpoints: scratch)
+                }
+                let progress = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName)).state
+                    .progress
+                #expect(progress.round == epoch && progress.batch == 1)
+                let resumed = try train(
+                    folder, configuration, checkpoints: CheckpointOptions(folder: scratch, resumes: true))
+                #expect(try bytes(of: resumed) == bytes(of: train(folder, configuration)))
+            }
+        }
+    }
+
+    @Test("A run that diverges after validated epochs returns the best model and the error") func divergence() throws {
+        try withImages(perLabel: 12) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining(epochs: 4) {
+                    $0.validation = .fraction(0.25)
+                    $0.learningRate = 0.02
+                }
+                var saved = 0
+                let result = try run(
+                    folder, configuration, .divergence(epoch: 2), checkpoints: scratch,
+                    onEvent: { if case .checkpoint = $0 { saved += 1 } })
+                #expect(result.ending == .diverged && !result.isRepeatable)
+                #expect(result.divergence == .diverged(epoch: 3, learningRate: 0.02))
+                #expect(result.evaluation != nil && result.model.training?.history.map(\.epoch) == [1, 2])
+                // The state after the divergence is not saved.
+                #expect(saved == 0)
+                // The model is that of a run that is stopped in the third epoch.
+                var epochs = 0
+                let expected = try train(
+                    folder, configuration, shouldStop: { epochs == 2 },
+                    onEvent: { if case .epoch = $0 { epochs += 1 } })
+                #expect(try bytes(of: result.model) == bytes(of: expected))
+            }
+        }
+    }
+
+    @Test(
+        "A run that diverges before it has a validated epoch throws the error",
+        arguments: [(0, 0.25), (2, 0)] as [(Int, Double)])
+    func divergenceWithoutModel(epoch: Int, fraction: Double) throws {
+        try withImages(perLabel: 12) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining(epochs: 4) {
+                    $0.validation = .fraction(fraction)
+                    $0.learningRate = 0.02
+                }
+                #expect(throws: ImprintError.diverged(epoch: epoch + 1, learningRate: 0.02)) {
+                    try run(folder, configuration, .divergence(epoch: epoch), checkpoints: scratch)
+                }
+            }
+        }
     }
 
     @Test("A checkpoint is saved before the model is made, and a resumed run makes the model") func checkpoint() throws
@@ -51,15 +170,8 @@ import Testing
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
                 let configuration = try quickTraining(epochs: 2)
-                let task = FailingTask(
-                    task: try ClassifierTask(photos: ImageFolder(at: folder), configuration: configuration))
                 #expect(throws: ImprintError.outOfMemory(byteCount: 1)) {
-                    try TrainingRunner(
-                        task,
-                        store: CheckpointStore(
-                            CheckpointOptions(folder: scratch, interval: .seconds(1000)), processes: nil),
-                        onEvent: { _ in }, shouldStop: { false }
-                    ).run()
+                    try run(folder, configuration, .model, checkpoints: scratch)
                 }
                 let error = #expect(throws: ImprintError.self) {
                     try train(folder, configuration, checkpoints: CheckpointOptions(folder: scratch))

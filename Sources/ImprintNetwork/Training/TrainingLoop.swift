@@ -9,6 +9,10 @@ public import ImprintCore
 public final class TrainingLoop {
     /// The progress so far.
     public private(set) var progress: TrainingProgress
+    /// The trained parameters.
+    ///
+    /// The loop holds them itself, because an objective may have no plan after an error.
+    public private(set) var parameters: Parameters
     /// The exponential moving average (EMA) of the parameters; nil without an EMA.
     public let ema: Parameters?
     /// A snapshot of the best parameters: the parameters of the best round, or the initial ones if `Options.evaluatesStart` is set and no round was
@@ -39,15 +43,13 @@ public final class TrainingLoop {
         self.checkpoints = checkpoints
         clock = RunClock(now: options.now)
         let parameters = objective.plan.parameters
+        self.parameters = parameters
         optimizer = try options.optimizer.makeOptimizer(
             for: parameters.layout, learningRateFactors: options.learningRateFactors)
         ema = try options.emaDecay.map { _ in try parameters.copy() }
         progress = TrainingProgress(
             learningRate: options.rounds.learningRate(of: 0), plannedRounds: options.rounds.count)
     }
-
-    /// The trained parameters.
-    public var parameters: Parameters { objective.plan.parameters }
 
     /// The parameters for validation and the final model: the EMA, or the trained parameters without an EMA.
     public var evaluationParameters: Parameters { ema ?? parameters }
@@ -87,7 +89,9 @@ extension TrainingLoop {
     ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round.
     ///   - onEvent: Called for each event.
     /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite; `NetworkError.outOfMemory`; and the errors of
-    ///   the objective and of the closures.
+    ///   the objective and of the closures. After a divergence, `best` still has the best parameters, but `state()` has those that are not
+    ///   finite. After any other error, `state()` is the state before the failed step or validation, and a run that is resumed from it
+    ///   repeats the step or validation.
     public func run(
         shouldStop: () throws -> Bool = { false }, onEvent: (Event) throws -> Void = { _ in }
     ) throws -> Ending {
@@ -127,6 +131,7 @@ extension TrainingLoop {
     ) throws -> Bool {
         let round = progress.round
         try objective.beginRound(round, at: progress.batch, evaluationParameters: evaluationParameters)
+        parameters = objective.plan.parameters
         defer { objective.endRound() }
         if progress.batch == 0, options.rounds.restarts {
             optimizer.reset()
@@ -188,8 +193,8 @@ extension TrainingLoop {
         guard options.evaluatesStart, options.keepsBest, optimizer.stepCount == 0, progress.history.isEmpty,
             progress.startAccuracy == nil, let validation = try objective.validate(evaluationParameters)
         else { return }
-        progress.recordStart(validation)
         best = try evaluationParameters.copy()
+        progress.recordStart(validation)
     }
 
     /// Validates the parameters of the current round.
@@ -231,9 +236,9 @@ extension TrainingLoop {
             epoch: round + 1, loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy,
             validationLoss: validation?.loss, validationAccuracy: validation?.accuracy,
             validationAveragePrecision: validation?.averagePrecision, learningRate: rate)
-        if progress.finishRound(metrics), options.keepsBest {
-            if let best { best.copyValues(from: evaluationParameters) } else { best = try evaluationParameters.copy() }
-        }
+        // Before the round is recorded, because there may be too little memory.
+        if options.keepsBest, best == nil { best = try evaluationParameters.copy() }
+        if progress.finishRound(metrics) { best?.copyValues(from: evaluationParameters) }
         if options.rounds.restarts {
             if let ema { parameters.copyValues(from: ema) }
             progress.learningRate = options.rounds.learningRate(of: min(round + 1, options.rounds.count - 1))

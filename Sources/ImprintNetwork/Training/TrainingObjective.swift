@@ -15,7 +15,7 @@
 /// }
 /// ```
 public protocol TrainingObjective: AnyObject {
-    /// The plan, compiled for training, whose parameters the loop trains; it may change between rounds.
+    /// The plan, compiled for training, whose parameters the loop trains; `beginRound(_:at:evaluationParameters:)` may replace it.
     var plan: ExecutionPlan { get }
 
     /// Prepares a round (an epoch or a phase), before its first step or, after a resume, before step `step`.

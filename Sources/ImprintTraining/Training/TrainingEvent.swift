@@ -152,6 +152,8 @@ public struct TrainingResult: Sendable {
         case stopped
         /// Too few photos are still readable; see `TrainingResult.photoError`. The model is the best one so far.
         case tooFewReadablePhotos = "photosLost"
+        /// Training diverged; see `TrainingResult.divergence`. The model is the best one so far.
+        case diverged
     }
 
     /// The model of the epoch with the lowest validation loss, or of the last epoch without a validation set.
@@ -171,6 +173,11 @@ public struct TrainingResult: Sendable {
     /// More than half of the training or validation photos, or all photos of a label, have become unreadable. If too few validation photos are
     /// readable, the model has no calibration and no evaluation.
     public let photoError: ImageError?
+    /// The error of a run that ended with `diverged`, `ImprintError.diverged`; otherwise nil.
+    ///
+    /// A run that diverges before its first validated epoch throws this error instead, because it has no model. So does a run without a validation
+    /// set, because the model before a divergence may be almost as bad.
+    public let divergence: ImprintError?
     /// The error of the last checkpoint; nil if it was written, or if the run saves no checkpoints.
     public let checkpointFailure: FileError?
     /// The reason why the model lacks features of training photos, such as `ImprintError.outOfMemory`; nil if it does not.
@@ -191,12 +198,12 @@ public struct TrainingResult: Sendable {
     public init(
         model: ModelFile, evaluation: Evaluation? = nil, multiLabelEvaluation: MultiLabelEvaluation? = nil,
         ending: Ending = .completed, seconds: Double = 0, unreadable: [SkippedImage] = [],
-        photoError: ImageError? = nil, checkpointFailure: FileError? = nil, featureFailure: ImprintError? = nil,
-        isRepeatable: Bool = false
+        photoError: ImageError? = nil, divergence: ImprintError? = nil, checkpointFailure: FileError? = nil,
+        featureFailure: ImprintError? = nil, isRepeatable: Bool = false
     ) {
         (self.model, self.evaluation, self.multiLabelEvaluation) = (model, evaluation, multiLabelEvaluation)
         (self.ending, self.seconds, self.isRepeatable) = (ending, seconds, isRepeatable)
-        (self.unreadable, self.photoError) = (unreadable, photoError)
+        (self.unreadable, self.photoError, self.divergence) = (unreadable, photoError, divergence)
         (self.checkpointFailure, self.featureFailure) = (checkpointFailure, featureFailure)
     }
 }

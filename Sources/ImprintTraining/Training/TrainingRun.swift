@@ -1,7 +1,7 @@
 /// A training run: the asynchronous sequence of its events, for one reader.
 ///
 /// The run executes on a background thread. It ends with the event `finished`, or with an error:
-/// - `ImprintError`: a setting is out of range, a checkpoint does not fit, training diverged, or it was stopped before its first epoch ended.
+/// - `ImprintError`: a setting is out of range, a checkpoint does not fit, or training diverged or was stopped before its first epoch ended.
 /// - `ImageError`: too few images can be read, or the labels or photos of their source are inconsistent.
 /// - `NetworkError`: the network and the images do not fit together.
 /// - `FileError`: the checkpoint folder cannot be used.
@@ -9,6 +9,9 @@
 /// `stop()` ends the run after the current step. The last event is `finished`, with the model of the completed epochs. Before the end of the
 /// first epoch, there is no model, so the run ends with the error `ImprintError.stoppedTooEarly` instead. The error has the checkpoint to resume
 /// from, if there is one.
+///
+/// A run also ends with the model of the completed epochs if too few photos are still readable, or if training diverges after an epoch that was
+/// validated; see `TrainingResult.Ending`.
 ///
 /// Cancelling the task that reads the events also ends the run after the current step. The run then writes a checkpoint, but sends no
 /// further events. The sequence ends when the run has ended, and throws if the checkpoint could not be written. A run without a reader of

@@ -42,12 +42,7 @@ final class TrainingRunner<Job: TrainingTask> {
             settings: task.fingerprint,
             images: photos.checkpointImages)
         let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
-        let run = Run(loop: loop, photos: photos, writer: writer)
-        do {
-            return try self.run(run)
-        } catch let error as TrainingDivergedError {
-            throw ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
-        }
+        return try run(Run(loop: loop, photos: photos, writer: writer))
     }
 
     /// Checks that all processes would train the same model.
@@ -87,7 +82,7 @@ final class TrainingRunner<Job: TrainingTask> {
         ])
         start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
         try prepare(run)
-        var ending = try train(run)
+        let (loopEnding, divergence) = try train(run)
         guard let best = loop.best, !loop.progress.history.isEmpty else {
             writer.save(loop.state)
             if let problem = photos.unreadable.problem {
@@ -96,17 +91,25 @@ final class TrainingRunner<Job: TrainingTask> {
             throw ImprintError.stoppedTooEarly(checkpoint: writer.path)
         }
         // Validation, calibration and replay features take time and memory, so the process may end before there is a model.
-        writer.save(loop.state)
+        // The last state of a diverged run is not finite, so its checkpoint keeps an earlier one.
+        if divergence == nil { writer.save(loop.state) }
         // Only a run with a model is saved as finished: otherwise it can be resumed.
-        let isValidated = try validateBest(run)
-        let (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
-        if photos.unreadable.problem != nil { ending = .tooFewReadablePhotos }
-        let isComplete = ending != .stopped && ending != .tooFewReadablePhotos
-        writer.save(isComplete ? loop.finishedState : loop.state)
+        let model: ModelFile
+        let evaluation: Evaluation?
+        do {
+            let isValidated = try validateBest(run)
+            (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
+        } catch {
+            // The parameters before a divergence may be so large that the model is unusable, too.
+            throw divergence ?? error
+        }
+        let ending = photos.unreadable.problem == nil ? loopEnding : .tooFewReadablePhotos
+        let isComplete = ![.stopped, .tooFewReadablePhotos, .diverged].contains(ending)
+        if divergence == nil { writer.save(isComplete ? loop.finishedState : loop.state) }
         let result = TrainingResult(
             model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
             seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
-            checkpointFailure: writer.failure, featureFailure: task.featureFailure,
+            divergence: divergence, checkpointFailure: writer.failure, featureFailure: task.featureFailure,
             isRepeatable: isComplete && loop.progress.isRepeatable && !task.hasTimeLimit)
         onEvent(.finished(result))
         return result
@@ -141,8 +144,11 @@ final class TrainingRunner<Job: TrainingTask> {
                     decision: task.decision)))
     }
 
-    /// Runs the loop; if too few photos are left, the run ends with the best model so far.
-    private func train(_ run: Run) throws -> TrainingResult.Ending {
+    /// Runs the loop.
+    ///
+    /// If too few photos are left, or if training diverges after a validated epoch, the run ends with the best model so far.
+    /// - Returns: The reason why the loop ended, and the error of a run that has diverged.
+    private func train(_ run: Run) throws -> (ending: TrainingResult.Ending, divergence: ImprintError?) {
         let loop = run.loop
         // The number of photos or patches before each round. The plan of a run with a time limit changes, so there are as many as needed.
         var samplesBefore = [0]
@@ -168,14 +174,21 @@ final class TrainingRunner<Job: TrainingTask> {
                 case .round(let metrics, let seconds): onEvent(.epoch(metrics, seconds: seconds))
                 }
             }
-            return TrainingResult.Ending(ending)
-        } catch let error as ImageError {
+            return (TrainingResult.Ending(ending), nil)
+        } catch let error as TrainingDivergedError {
+            let divergence = ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
+            // Without a validation set, an earlier epoch may be almost as bad.
+            guard loop.best != nil, loop.progress.history.contains(where: { $0.validationLoss != nil }) else {
+                throw divergence
+            }
+            return (.diverged, divergence)
+        } catch {
             report(run)
-            guard run.photos.unreadable.problem != nil else {
+            guard error is ImageError, run.photos.unreadable.problem != nil else {
                 run.writer.save(loop.state)
                 throw error
             }
-            return .tooFewReadablePhotos
+            return (.tooFewReadablePhotos, nil)
         }
     }
 
