@@ -39,6 +39,7 @@ struct LiveRun {
             self.batch = batch
             phase = "Epoch \(batch.epoch) of \(batch.epochs)"
             pace.record(batch)
+        case .scanning(let done, let total): phase = "Scanning photos: \(done) of \(total)"
         case .unreadable(let image): notes.append("A photo became unreadable: \(image.reason)")
         case .epoch(let metrics, _): history.append(metrics)
         case .checkpoint: break

@@ -71,6 +71,7 @@ struct CrossValidationMonitor {
             bar.draw(
                 name, fraction: batch.fractionOfRun, "\(batch.epoch)/\(batch.epochs)",
                 "accuracy \(Terminal.percent(batch.accuracy))")
+        case .scanning(let done, let total): bar.draw("\(name) scanning", done: done, of: total)
         case .started(let start): for image in start.skipped { warn("Skipped", image) }
         case .unreadable(let image): warn("A photo has become unreadable", image)
         case .learningRate, .epoch, .checkpoint, .checkpointFailed, .finished: break

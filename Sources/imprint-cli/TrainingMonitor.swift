@@ -44,6 +44,7 @@ struct TrainingMonitor {
         case .searching(let done, let total): bar.draw("learning rate", done: done, of: total)
         case .learningRate(let search): show(search)
         case .batch(let batch): show(batch)
+        case .scanning(let done, let total): bar.draw("scanning", done: done, of: total)
         case .unreadable(let image):
             bar.clear()
             Terminal.warn("A photo has become unreadable: \(image.reason)")
@@ -51,7 +52,8 @@ struct TrainingMonitor {
         case .checkpointFailed(let error):
             bar.clear()
             Terminal.warn("Error: \("\(error)".sentence) Training continues.")
-        case .checkpoint, .finished: break
+        case .checkpoint: break
+        case .finished: bar.clear()
         }
     }
 

@@ -67,8 +67,10 @@ import Testing
             try task.readPhotos(earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
         }
 
-        func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
-            let (objective, options) = try task.makeObjective()
+        func makeObjective(
+            onScan: @escaping (_ done: Int, _ of: Int) throws -> Void
+        ) throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
+            let (objective, options) = try task.makeObjective(onScan: onScan)
             return (FailingObjective(objective, failure), options)
         }
 
@@ -95,7 +97,7 @@ import Testing
         _ folder: URL, _ configuration: ClassifierConfiguration, _ failure: Failure, checkpoints: URL,
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }
     ) throws -> TrainingResult {
-        let task = try ClassifierTask(folder: ImageFolder(at: folder), configuration: configuration)
+        let task = try ClassifierTask(photos: ImageFolder(at: folder), configuration: configuration)
         return try TrainingRunner(
             FailingTask(task: task, failure: failure),
             store: CheckpointStore(

@@ -236,6 +236,18 @@ import Testing
         }
     }
 
+    @Test("Stopping while photos are compared ends the run after the current portion") func stopsComparing() throws {
+        try withImages(perLabel: 20) { folder in
+            var compared: [Int] = []
+            #expect(throws: ImprintError.stoppedTooEarly(checkpoint: nil)) {
+                try train(
+                    folder, quickTraining { $0.validation = .fraction(0.5) }, shouldStop: { !compared.isEmpty },
+                    onEvent: { if case .comparing(let done, _) = $0 { compared.append(done) } })
+            }
+            #expect(compared == [32])
+        }
+    }
+
     @Test("Divergence is an error that recommends a lower learning rate", arguments: ["lenet", "logonet"])
     func diverges(network: String) throws {
         try withImages(perLabel: 8) { folder in

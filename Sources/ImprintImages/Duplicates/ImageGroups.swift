@@ -30,10 +30,13 @@ package struct ImageGroups: Sendable {
     /// - Parameters:
     ///   - sources: One or more sources of photos, compared as if they were one.
     ///   - workers: The threads that share the work.
-    ///   - onProgress: Receives the number of photos read so far, from time to time.
-    package init(_ sources: [any TrainingSource], workers: Workers, onProgress: (Int) -> Void = { _ in }) {
+    ///   - onProgress: Receives the number of photos read so far, on the caller's thread, from time to time; throws if the work should end.
+    /// - Throws: The errors of `onProgress`.
+    package init(
+        _ sources: [any TrainingSource], workers: Workers, onProgress: (Int) throws -> Void = { _ in }
+    ) rethrows {
         let items = sources.flatMap(\.items)
-        let sketches = Self.sketches(of: items, workers: workers, onProgress: onProgress)
+        let sketches = try Self.sketches(of: items, workers: workers, onProgress: onProgress)
         let comparison = NearDuplicateSearch(
             imageHashes: sketches.map { (try? $0.get())?.imageHash },
             captureTimes: sketches.map { (try? $0.get())?.captureTime },
@@ -56,14 +59,23 @@ package struct ImageGroups: Sendable {
     /// - Parameters:
     ///   - photos: The photos.
     ///   - workers: The threads that share the work.
-    ///   - onProgress: Receives the number of photos read so far, from time to time.
+    ///   - onProgress: Receives the number of photos read so far, from time to time; throws if the work should end.
     /// - Returns: The sketch of each photo, or the error from reading it.
+    /// - Throws: The errors of `onProgress`.
     package static func sketches(
-        of photos: [TrainingPhoto], workers: Workers, onProgress: (Int) -> Void
-    ) -> [Result<ImageSketch, ImageError>] {
-        workers.parallelMap(photos.count, onProgress: onProgress) { index in
-            Result { () throws(ImageError) in try ImageSketch(photos[index]) }
+        of photos: [TrainingPhoto], workers: Workers, onProgress: (Int) throws -> Void
+    ) rethrows -> [Result<ImageSketch, ImageError>] {
+        var sketches: [Result<ImageSketch, ImageError>] = []
+        sketches.reserveCapacity(photos.count)
+        let size = 32 * workers.count
+        for start in stride(from: 0, to: photos.count, by: size) {
+            let portion = photos[start..<min(start + size, photos.count)]
+            sketches += workers.parallelMap(portion.count) { index in
+                Result { () throws(ImageError) in try ImageSketch(portion[start + index]) }
+            }
+            try onProgress(sketches.count)
         }
+        return sketches
     }
 
     /// Returns the identifier of the group of a photo, shared by all photos of the group.

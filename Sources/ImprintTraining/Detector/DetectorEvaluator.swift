@@ -18,10 +18,11 @@ struct DetectorEvaluator {
     /// The detector head that defines the rules of detection; its logos are not used.
     var detector = DetectorHead.logoDetector(logos: [], regressesBoxes: true)
     var preprocessing = Preprocessing.logoDetector
-    /// Called on the caller's thread after each portion of scanned images; throws if the scan should end.
+    /// Called on the caller's thread after each portion of scanned images, with the number of finished images and of all images of the scan that
+    /// this process reads; throws if the scan should end.
     ///
     /// Processes that train together must not throw, because each one waits for the others.
-    var onPortion: () throws -> Void = {}
+    var onPortion: (_ done: Int, _ of: Int) throws -> Void = { _, _ in }
 
     /// The number of images that a thread scans in a portion.
     private static let portionPerThread = 8
@@ -85,7 +86,7 @@ struct DetectorEvaluator {
                 }
             }
             all += try parts.flatMap { try $0.get() }
-            try onPortion()
+            try onPortion(end, indices.count)
         }
         return all
     }

@@ -150,7 +150,7 @@ public struct DetectorPersonalizer: Sendable {
             labels: model.labels + logos, logos: logos, photos: photos, workers: workers,
             compositeCount: max(Int(100 * configuration.scale), 2), detector: head,
             preprocessing: model.preprocessing)
-        evaluator.onPortion = { try progress.report() }
+        evaluator.onPortion = { _, _ in try progress.report() }
         let trained: Trained
         do {
             trained = try train(patches, evaluator, backdrops, hasBoxes: photos.hasObjects, progress)

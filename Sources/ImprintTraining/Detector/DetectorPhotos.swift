@@ -51,7 +51,8 @@ struct DetectorPhotos {
     ) throws {
         var rule = configuration.split(logos: logos)
         if let annotated { rule.validation = .source(annotated) }
-        let split = try DatasetSplit(source, rule, earlier: earlier, onEvent: onEvent)
+        let split = try DatasetSplit(
+            source, rule, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         var reader = DetectorPhotoReader(

@@ -235,7 +235,9 @@ struct DetectorTask: TrainingTask {
         }
     }
 
-    func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
+    func makeObjective(
+        onScan: @escaping (_ done: Int, _ of: Int) throws -> Void
+    ) throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
         guard let parts else { preconditionFailure("the photos must be read before training") }
         let hyperparameters = configuration.hyperparameters
         let compositors = logos.enumerated().compactMap { index, logo in
@@ -255,9 +257,10 @@ struct DetectorTask: TrainingTask {
             }, unreadable: photos.unreadable, seed: hyperparameters.seed, workers: configuration.workers,
             batchSize: hyperparameters.batchSize, poolSize: hyperparameters.poolSize)
         let parameters = try start.parameters(seed: hyperparameters.seed)
-        let evaluator = DetectorEvaluator(
+        var evaluator = DetectorEvaluator(
             labels: labels, logos: logos, photos: photos, workers: configuration.workers,
             compositeCount: min(200, 5 * hyperparameters.poolSize), preprocessing: start.preprocessing)
+        evaluator.onPortion = onScan
         let objective = try DetectorObjective(
             network, parameters: parameters, patches: patches, phases: phases, evaluator: evaluator,
             hyperparameters: hyperparameters, workers: configuration.workers)

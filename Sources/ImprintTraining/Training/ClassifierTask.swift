@@ -73,7 +73,9 @@ struct ClassifierTask: TrainingTask {
             checkpointImages: photos.checkpointImages, unreadable: unreadable)
     }
 
-    func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
+    func makeObjective(
+        onScan: @escaping (_ done: Int, _ of: Int) throws -> Void
+    ) throws -> (objective: any TrainingObjective, options: TrainingLoop.Options) {
         guard let unreadable else { preconditionFailure("the photos must be read before training") }
         let objective = try ClassificationObjective(
             start, configuration: configuration, images: photos, unreadable: unreadable)

@@ -14,14 +14,17 @@ struct DatasetSplit {
     /// The identifier of the group of near-duplicates or of a burst, for each item of the first source; nil if the split did not need groups.
     var groups: [Int]?
 
+    /// Splits the photos of a source.
+    /// - Parameter checkContinues: Called after each portion of photos that are compared; throws if the run should end.
     init(
         _ source: any TrainingSource, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
-        onEvent: (TrainingEvent) -> Void
+        onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void = {}
     ) throws {
-        func groups(_ sources: [any TrainingSource]) -> ImageGroups {
+        func groups(_ sources: [any TrainingSource]) throws -> ImageGroups {
             let total = sources.reduce(0) { $0 + $1.items.count }
-            return ImageGroups(sources, workers: Workers(rule.threads)) {
-                onEvent(.comparing(done: $0, of: total))
+            return try ImageGroups(sources, workers: Workers(rule.threads)) { done in
+                onEvent(.comparing(done: done, of: total))
+                try checkContinues()
             }
         }
         training = source.items
@@ -31,7 +34,7 @@ struct DatasetSplit {
         case .split(let share):
             if let earlier {
                 let isSame = earlier.digests == [source.digest]
-                let groups = isSame || !rule.keepsGroupsTogether ? nil : groups([source])
+                let groups = try isSame || !rule.keepsGroupsTogether ? nil : groups([source])
                 (training, validation) = source.split(as: earlier, groups: groups)
                 if validation.isEmpty && !earlier.validation.isEmpty {
                     throw ImprintError.missingValidationPhotos(count: earlier.validation.count)
@@ -48,7 +51,7 @@ struct DatasetSplit {
                 (training, validation) = source.split(share, seed: seed)
                 return
             }
-            let groups = groups([source])
+            let groups = try groups([source])
             (training, validation) = source.split(share, seed: seed, groups: groups)
             self.groups = source.items.indices.map(groups.group)
             leakage = source.avoidedLeakage(share, seed: seed, groups: groups)
@@ -61,7 +64,7 @@ struct DatasetSplit {
                 leakage = earlier.leakage.flatMap(TrainingStart.Leakage.init)
             } else if rule.keepsGroupsTogether {
                 let count = source.items.count
-                let groups = groups(sources)
+                let groups = try groups(sources)
                 let leaks = groups.leaks(from: count..<(count + validation.count), into: 0..<count)
                 self.groups = source.items.indices.map(groups.group)
                 leakage = .found(images: leaks, of: validation.count)

@@ -23,6 +23,8 @@ public enum TrainingEvent: Sendable {
     case learningRate(LearningRateSearch)
     /// A step is finished.
     case batch(TrainingBatch)
+    /// The run of a detector has scanned `done` images to mine hard negatives, locate logos, or validate or calibrate the detector.
+    case scanning(done: Int, of: Int)
     /// An image has become unreadable; training continues without it. Sent once for each image.
     case unreadable(SkippedImage)
     /// An epoch is finished and validated; it took `seconds`.

@@ -30,7 +30,8 @@ struct TrainingImages {
         start: ClassifierConfiguration.StartingPoint,
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
-        let split = try DatasetSplit(photos, configuration.split, earlier: earlier, onEvent: onEvent)
+        let split = try DatasetSplit(
+            photos, configuration.split, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
         if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
             throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { photos.labels[$0] })
         }

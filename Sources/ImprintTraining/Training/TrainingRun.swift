@@ -6,9 +6,10 @@
 /// - `NetworkError`: the network and the images do not fit together.
 /// - `FileError`: the checkpoint folder cannot be used.
 ///
-/// `stop()` ends the run after the current step. The last event is `finished`, with the model of the completed epochs. Before the end of the
-/// first epoch, there is no model, so the run ends with the error `ImprintError.stoppedTooEarly` instead. The error has the checkpoint to resume
-/// from, if there is one.
+/// `stop()` ends the run after the current step or, while photos are compared or a detector scans them, after the current portion of photos. The
+/// last event is `finished`, with the model of the completed epochs. Before the end of the first epoch, there is no model, so the run ends with
+/// the error `ImprintError.stoppedTooEarly` instead. The error has the checkpoint to resume from, if there is one. A stopped scan or validation
+/// is repeated after a resume.
 ///
 /// A run also ends with the model of the completed epochs if too few photos are still readable, or if training diverges after an epoch that was
 /// validated; see `TrainingResult.Ending`.
@@ -53,7 +54,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
         }
     }
 
-    /// Ends the run after the current step.
+    /// Ends the run after the current step, or after the current portion of photos.
     ///
     /// Before the end of the first epoch, the run then ends with `ImprintError.stoppedTooEarly`.
     public func stop() { run.stop() }
@@ -74,7 +75,7 @@ public struct TrainingRun: AsyncSequence, Sendable {
 extension TrainingEvent: RunEvent {
     var isProgress: Bool {
         switch self {
-        case .comparing, .reading, .computingFeatures, .searching, .batch, .checkpoint: true
+        case .comparing, .reading, .computingFeatures, .searching, .batch, .scanning, .checkpoint: true
         case .started, .learningRate, .unreadable, .epoch, .checkpointFailed, .finished: false
         }
     }

@@ -11,6 +11,8 @@ final class TrainingRunner<Job: TrainingTask> {
     private let store: CheckpointStore?
     private let onEvent: (TrainingEvent) -> Void
     private let shouldStop: () -> Bool
+    /// Whether the training loop runs, so that a scan of photos may be stopped: a resumed run repeats it.
+    private var isInLoop = false
 
     /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
     init(
@@ -35,7 +37,12 @@ final class TrainingRunner<Job: TrainingTask> {
             }
         }
         if let store, let checkpoint = store.resumed { try task.check(checkpoint, file: store.file) }
-        let (objective, options) = try task.makeObjective()
+        // Unowned, because the task keeps the objective, and the objective keeps the closure.
+        let (objective, options) = try task.makeObjective { [unowned self] done, total in
+            self.onEvent(.scanning(done: done, of: total))
+            // Other processes would wait for this one.
+            if self.isInLoop, self.task.processes == nil, self.shouldStop() { throw CancellationError() }
+        }
         // Only the first process writes checkpoints.
         let writer = CheckpointWriter(
             task.processes?.isFirst ?? true ? store : nil, onEvent: onEvent, network: task.network, labels: task.labels,
@@ -150,6 +157,8 @@ final class TrainingRunner<Job: TrainingTask> {
     /// - Returns: The reason why the loop ended, and the error of a run that has diverged.
     private func train(_ run: Run) throws -> (ending: TrainingResult.Ending, divergence: ImprintError?) {
         let loop = run.loop
+        isInLoop = true
+        defer { isInLoop = false }
         // The number of photos or patches before each round. The plan of a run with a time limit changes, so there are as many as needed.
         var samplesBefore = [0]
         do {
@@ -182,6 +191,9 @@ final class TrainingRunner<Job: TrainingTask> {
                 throw divergence
             }
             return (.diverged, divergence)
+        } catch is CancellationError {
+            report(run)
+            return (.stopped, nil)
         } catch {
             report(run)
             guard error is ImageError, run.photos.unreadable.problem != nil else {

@@ -35,7 +35,11 @@ protocol TrainingTask {
     ) throws -> RunPhotos
 
     /// Creates the objective and the loop's options, after the photos are read.
-    func makeObjective() throws -> (objective: any TrainingObjective, options: TrainingLoop.Options)
+    /// - Parameter onScan: Called on the caller's thread after each portion of photos that the objective scans with a detector, with the number
+    ///   of finished photos and of all photos of the scan; throws if the scan should end.
+    func makeObjective(
+        onScan: @escaping (_ done: Int, _ of: Int) throws -> Void
+    ) throws -> (objective: any TrainingObjective, options: TrainingLoop.Options)
 
     /// Checks that a checkpoint fits the photos.
     /// - Parameter file: The checkpoint's file.

@@ -319,15 +319,15 @@ import Testing
         let images = (0..<20).map { PatchSource(noise(UInt64($0), width: 70 + $0 % 2, height: 50)) }
         let all = try evaluator.scan(images, model.network, model.parameters, peaks: 1)
         #expect(all.count == 20 && all.allSatisfy { $0 != nil })
-        var portions = 0
-        evaluator.onPortion = {
-            portions += 1
-            if portions == 2 { throw CancellationError() }
+        var portions: [[Int]] = []
+        evaluator.onPortion = { done, total in
+            portions.append([done, total])
+            if portions.count == 2 { throw CancellationError() }
         }
         #expect(throws: CancellationError.self) {
             try evaluator.scan(images, model.network, model.parameters, peaks: 1)
         }
-        #expect(portions == 2)
+        #expect(portions == [[8, 20], [16, 20]])
     }
 
     @Test("An annotated photo with a new logo does not also count as a background") func annotatedBackgrounds() throws {

@@ -220,7 +220,7 @@ import Testing
             try writeNoise(to: folder, labels: ["disc", "other"], count: 3) { _, _, _, _ in }
             var task = try task(annotations, photos: ImageFolder(at: folder, logos: annotations.labels))
             _ = try task.readPhotos(earlier: nil, onEvent: { _ in }, checkContinues: {})
-            let objective = try #require(try task.makeObjective().objective as? DetectorObjective)
+            let objective = try #require(try task.makeObjective(onScan: { _, _ in }).objective as? DetectorObjective)
             try #require(!objective.patches.positives.isEmpty)
             try objective.beginRound(0, at: 0, evaluationParameters: objective.plan.parameters)
             #expect(objective.patches.located.isEmpty)
