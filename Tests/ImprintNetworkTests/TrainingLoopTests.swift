@@ -240,6 +240,24 @@ import Testing
         #expect(abs(second.seconds - 4) < 1e-6)
     }
 
+    @Test("The time before a new run counts towards its time limit, also after a resume") func timeBeforeRun() throws {
+        let clock = ManualClock()
+        var options = timeLimited(clock)
+        options.secondsBefore = 2
+        // Two epochs of one second fit into the rest of 2.75 s.
+        let uninterrupted = try TrainingLoop(LineFit(), options: options)
+        #expect(try run(uninterrupted, clock) == .timeLimit)
+        #expect(uninterrupted.progress.history.count == 2 && abs(uninterrupted.seconds - 4) < 1e-6)
+        let first = try TrainingLoop(LineFit(), options: options)
+        #expect(try run(first, clock, steps: 12) == .stopped)
+        let state = try first.state()
+        #expect(abs(state.progress.seconds - 3.5) < 1e-6)
+        let second = try TrainingLoop(LineFit(), options: timeLimited(clock))
+        try second.restore(state)
+        #expect(try run(second, clock) == .timeLimit)
+        #expect(second.progress.history == uninterrupted.progress.history && abs(second.seconds - 4) < 1e-6)
+    }
+
     @Test("The exponential moving average follows its formula") func movingAverage() throws {
         let loop = try TrainingLoop(LineFit(), options: options(epochs: 2, emaDecay: 0.5))
         var expected = values(loop.parameters)

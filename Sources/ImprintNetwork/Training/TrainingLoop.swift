@@ -42,6 +42,7 @@ public final class TrainingLoop {
         self.options = options
         self.checkpoints = checkpoints
         clock = RunClock(now: options.now)
+        clock.secondsBefore = options.secondsBefore
         let parameters = objective.plan.parameters
         self.parameters = parameters
         optimizer = try options.optimizer.makeOptimizer(

@@ -91,7 +91,8 @@ struct ClassifierTask: TrainingTask {
         options.learningRateFactors = start.learningRateFactors
         options.patience = configuration.patience
         options.firstPatientRound = start.stages.lastStageStart
-        options.timeLimit = timeLimit
+        options.timeLimit = configuration.timeLimit
+        options.secondsBefore = recipe?.secondsOfProbe ?? 0
         options.evaluatesStart = recipe?.decision.recipe == .fineTuning
         return (objective, options)
     }
@@ -122,13 +123,8 @@ struct ClassifierTask: TrainingTask {
         }
     }
 
-    /// The time limit of the training loop; the choice of the recipe has used a part of the limit of the run.
-    private var timeLimit: Duration? {
-        configuration.timeLimit.map { $0 - .seconds(recipe?.secondsOfProbe ?? 0) }
-    }
-
     private func isOutOfTime(_ loop: TrainingLoop) -> Bool {
-        timeLimit.map { loop.seconds >= $0.seconds } ?? false
+        configuration.timeLimit.map { loop.seconds >= $0.seconds } ?? false
     }
 
     func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {

@@ -166,7 +166,7 @@ public struct TrainingResult: Sendable {
     public let multiLabelEvaluation: MultiLabelEvaluation?
     /// The reason why the run ended.
     public let ending: Ending
-    /// The training time in seconds, including the parts before a resume.
+    /// The training time in seconds, including the parts before a resume, and the measurements for the choice of a recipe.
     public let seconds: Double
     /// The images that became unreadable during the run.
     public let unreadable: [SkippedImage]
