@@ -63,6 +63,50 @@ func vacantPath(_ path: String, _ kind: OutputKind) -> String {
     return vacant
 }
 
+/// The file with the result of a long job.
+struct WrittenResult<Value> {
+    /// The path of the file.
+    let path: String
+    /// The value that the writing closure returned.
+    let value: Value
+    /// Whether the file could not be written to the chosen path, so that it is in another folder and the exit code is 1.
+    var isElsewhere = false
+}
+
+/// Writes the result of a long job to the chosen path, or to a free path beside it if another file appeared there in the meantime.
+///
+/// If that fails, for example because the disk is full, it writes the file to a new folder in the temporary folder or in the home folder, and reports
+/// the error and the path, so that the work is not lost.
+/// - Parameter write: Writes the file; called again for each path.
+/// - Throws: The error for the chosen path, if the file cannot be written to the other folders either.
+func writeResult<Value>(
+    to chosenPath: String, _ kind: OutputKind, _ write: (URL) throws -> Value
+) throws -> WrittenResult<Value> {
+    let path = vacantPath(chosenPath, kind)
+    do {
+        return WrittenResult(path: path, value: try write(URL(filePath: path)))
+    } catch let error as FileError {
+        // A file that is not confirmed was written.
+        if case .notConfirmed = error { throw error }
+        let name = URL(filePath: path).lastPathComponent
+        for parent in [FileManager.default.temporaryDirectory, FileManager.default.homeDirectoryForCurrentUser] {
+            // A new folder, so that the file replaces no other file, and no link in the folder of all users is followed.
+            let folder = parent.appending(path: "imprint-\(UUID().uuidString)", directoryHint: .isDirectory)
+            let file = folder.appending(path: name, directoryHint: .notDirectory)
+            do {
+                try AtomicFile.makeFolder(folder)
+                let value = try write(file)
+                Terminal.fail(
+                    "Error: \("\(error)".sentence) The result is in \(file.path) instead; move it to another folder.")
+                return WrittenResult(path: file.path, value: value, isElsewhere: true)
+            } catch {
+                try? FileManager.default.removeItem(at: folder)
+            }
+        }
+        throw error
+    }
+}
+
 /// Returns the path with symbolic links resolved, so that two paths to one file are equal.
 func resolvedPath(_ path: String) -> String {
     URL(filePath: path).resolvingSymlinksInPath().standardizedFileURL.path

@@ -112,15 +112,15 @@ struct PersonalizeCommand: ParsableCommand {
             )
         }
         let result = try teach(session, folder, corrections)
-        let path = vacantPath(output, .personalization)
-        let bytes = try session.save(to: URL(filePath: path))
-        try report(result, session, newLabels: added, bytes: bytes, output: path)
+        let file = try writeResult(to: output, .personalization) { try session.save(to: $0) }
+        try report(result, session, newLabels: added, bytes: file.value, output: file.path)
         if let error = result.cacheFailure {
             Terminal.fail(
                 "Error: \("\(error)".sentence) The personalization is complete, but the next run computes all features again."
             )
             throw ExitCode.failure
         }
+        if file.isElsewhere { throw ExitCode.failure }
     }
 
     private var configuration: PersonalizationConfiguration {
@@ -177,22 +177,24 @@ struct PersonalizeCommand: ParsableCommand {
         let personalizer = try logoOptions.personalizer(detector, threads: common.threadCount)
         warn(about: personalizer.logos, similarTo: detector)
         let result = try learning(personalizer.run)
-        let path = vacantPath(output, .personalization)
-        let bytes = try result.personalization.write(to: URL(filePath: path))
+        let file = try writeResult(to: output, .personalization) { try result.personalization.write(to: $0) }
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         warnAboutUncalibrated(result.uncalibratedLabels, trainsLonger: false)
         let (added, known) = (result.personalization.addedLabels, detector.personalization?.addedLabels ?? [])
-        guard !common.json else {
-            return try Terminal.report(
+        if common.json {
+            try Terminal.report(
                 FinishedLine(
-                    seconds: result.seconds, bytes: bytes, output: path, base: result.personalization.base,
+                    seconds: result.seconds, bytes: file.value, output: file.path, base: result.personalization.base,
                     labels: detector.model.labels + added, added: added, images: result.exampleCount,
                     skipped: result.skipped.map(SkippedLine.init), leftOut: 0,
                     ending: PersonalizationResult.Ending.completed.rawValue))
+        } else {
+            let new = added.filter { !known.contains($0) }
+            let seconds = String(format: "%.1f", result.seconds)
+            Terminal.note(
+                "Learned \(shown(new)) in \(seconds) s. Wrote \(file.path), \(TextTable.bytes(file.value)).")
         }
-        let new = added.filter { !known.contains($0) }
-        let seconds = String(format: "%.1f", result.seconds)
-        Terminal.note("Learned \(shown(new)) in \(seconds) s. Wrote \(path), \(TextTable.bytes(bytes)).")
+        if file.isElsewhere { throw ExitCode.failure }
     }
 
     /// Warns about new labels that are probably meant as labels of the model.

@@ -99,13 +99,12 @@ struct QuantizeCommand: ParsableCommand {
         bar.clear()
         for image in result.skipped { Terminal.warn("Skipped: \(image.reason)") }
         warn(about: result)
-        let path = vacantPath(output, .model)
-        try result.model.write(to: URL(filePath: path))
+        let file = try writeResult(to: output, .model) { try result.model.write(to: $0) }
         func topAgreement(_ error: QuantizationError) -> Double? {
             model.head.seesWholeImage && model.head.confidencesSumToOne ? error.agreement : nil
         }
         let line = Line(
-            event: "finished", output: path, calibrationPhotos: result.calibrationPhotos,
+            event: "finished", output: file.path, calibrationPhotos: result.calibrationPhotos,
             measuredPhotos: result.measuredPhotos, int8Layers: result.integerLayers,
             float32Layers: result.floatLayers, relativeError: result.error.relativeError,
             topAgreement: topAgreement(result.error),
@@ -113,6 +112,7 @@ struct QuantizeCommand: ParsableCommand {
             topAgreementBeforeFineTuning: result.errorBeforeFineTuning.flatMap(topAgreement),
             skipped: result.skipped.map(SkippedLine.init))
         if common.json { try Terminal.report(line) } else { Terminal.noteLines(line.text) }
+        if file.isElsewhere { throw ExitCode.failure }
     }
 }
 

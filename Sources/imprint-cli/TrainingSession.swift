@@ -21,8 +21,8 @@ struct TrainingSession {
 
     /// Runs the trainer, and writes the model and the report.
     /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
-    ///   the end, training diverged, the last checkpoint could not be saved, or the model lacks features of training photos; the errors of
-    ///   training.
+    ///   the end, training diverged, the last checkpoint could not be saved, the model could only be saved elsewhere, or it lacks features of
+    ///   training photos; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = photos?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
         let live = options.watch && TrainingProcesses.isFirst ? try await LiveServer(port: options.port) : nil
@@ -68,25 +68,26 @@ struct TrainingSession {
         guard let result else { throw ExitCode.failure }
         guard isFirst else { return }
         guard let chosenOutput = options.output else { preconditionFailure("a training run must have an output file") }
-        let output = vacantPath(chosenOutput, .model)
+        var model = result.model
+        options.details.apply(to: &model)
+        let output: WrittenResult<String>
         do {
-            var model = result.model
-            options.details.apply(to: &model)
-            try model.write(to: URL(filePath: output))
+            output = try writeResult(to: chosenOutput, .model) { try model.write(to: $0) }
         } catch {
-            if let checkpoint = options.checkpoint {
+            if let checkpoint = options.checkpoint, result.checkpointFailure == nil {
                 Terminal.note("The run is saved in \(checkpoint). Run again with --resume to write the model.")
             }
             throw error
         }
         interrupt.end()
-        try monitor.finish(result, output: output)
+        try monitor.finish(result, output: output.path)
         // With folds, the report describes the cross-validation.
         if let report = options.report, options.crossValidation.folds == nil {
             let path = vacantPath(report, options.reportKind)
             // On a separate thread, because the threads of Swift concurrency serve the page of --watch.
             try await onDedicatedThread { try write(path, of: result) }
         }
+        if output.isElsewhere { throw ExitCode.failure }
         if result.ending == .stopped { throw Interrupt.exitCode }
         if result.photoError != nil || result.divergence != nil || result.checkpointFailure != nil
             || result.featureFailure != nil

@@ -16,6 +16,50 @@ func shell(_ script: String, folder: URL) throws -> CommandOutput {
     try run(URL(filePath: "/bin/sh"), ["-c", "imprint='\(tool.path)'\n\(script)"], folder: folder)
 }
 
+/// Runs `imprint` until its first message, then runs Python code, and then lets the command continue.
+///
+/// Standard output and standard error of the command are a full pipe, so the command waits with its first message.
+/// - Parameter environment: Assignments of environment variables, as a shell reads them before a command.
+/// - Returns: The exit status, with all messages as the output.
+func runWaiting(
+    _ command: String, then python: String, environment: String = "", folder: URL
+) throws -> CommandOutput {
+    let script = """
+        \(environment) python3 - "$imprint" \(command) <<'END'
+        import glob, os, shutil, subprocess, sys, time
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        try:
+            while True:
+                os.write(writer, bytes(4096))
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+        process = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=writer)
+        os.close(writer)
+        # The command has checked its outputs once a thread waits for the pipe, in the kernel's function pipe_write.
+        def waits():
+            for file in glob.glob(f"/proc/{process.pid}/task/*/wchan"):
+                try:
+                    if "pipe_write" in open(file).read(): return True
+                except OSError:
+                    pass  # The thread has ended.
+            return False
+        deadline = time.monotonic() + 120
+        while not waits():
+            assert process.poll() is None, process.returncode
+            if time.monotonic() > deadline:
+                process.kill()
+                sys.exit("No thread of the command waited in pipe_write within 120 s.")
+            time.sleep(0.05)
+        \(python)
+        with os.fdopen(reader, "rb") as messages:
+            sys.stdout.buffer.write(messages.read().replace(bytes(1), b""))
+        sys.exit(process.wait())
+        END
+        """
+    return try shell(script, folder: folder)
+}
+
 /// Writes noisy images, alternately with the labels "bright" and "dark".
 func writeImages(to folder: URL, count: Int) throws {
     for index in 0..<count {

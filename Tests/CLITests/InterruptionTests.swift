@@ -274,42 +274,7 @@ import Testing
             #expect(try shell(Self.training, folder: folder).status == 0)
             // A label that the model does not have, which personalize reports before it learns.
             #expect(try shell("mkdir more && cp -r photos/dark more/dusk", folder: folder).status == 0)
-            // Standard output and standard error are a full pipe, so the command waits with its first message.
-            let script = """
-                python3 - "$imprint" \(command) <<'END'
-                import glob, os, subprocess, sys, time
-                reader, writer = os.pipe()
-                os.set_blocking(writer, False)
-                try:
-                    while True:
-                        os.write(writer, bytes(4096))
-                except BlockingIOError:
-                    os.set_blocking(writer, True)
-                process = subprocess.Popen(sys.argv[1:], stdout=writer, stderr=writer)
-                os.close(writer)
-                # The command has checked its outputs once a thread waits for the pipe, in the kernel's function pipe_write.
-                def waits():
-                    for file in glob.glob(f"/proc/{process.pid}/task/*/wchan"):
-                        try:
-                            if "pipe_write" in open(file).read(): return True
-                        except OSError:
-                            pass  # The thread has ended.
-                    return False
-                deadline = time.monotonic() + 120
-                while not waits():
-                    assert process.poll() is None, process.returncode
-                    if time.monotonic() > deadline:
-                        process.kill()
-                        sys.exit("No thread of the command waited in pipe_write within 120 s.")
-                    time.sleep(0.05)
-                with open("\(chosen)", "w") as file:
-                    file.write("mine")
-                with os.fdopen(reader, "rb") as messages:
-                    sys.stdout.buffer.write(messages.read().replace(bytes(1), b""))
-                sys.exit(process.wait())
-                END
-                """
-            let run = try shell(script, folder: folder)
+            let run = try runWaiting(command, then: "open('\(chosen)', 'w').write('mine')", folder: folder)
             #expect(run.status == 0, "\(run.output)\(run.errors)")
             #expect(run.output.contains("\(chosen): now contains a file that Imprint did not write"), "\(run.output)")
             #expect(try String(contentsOf: folder.appending(path: chosen), encoding: .utf8) == "mine")
