@@ -57,13 +57,19 @@ package func onCancellableThread<Value: Sendable>(
     }
 }
 
-/// Whether work on another thread is cancelled.
-private final class CancellationFlag: Sendable {
+/// Whether work on other threads is cancelled.
+package final class CancellationFlag: Sendable {
     private let isCancelled = Atomic(false)
 
-    func set() { isCancelled.store(true, ordering: .relaxed) }
+    /// Creates a flag that is not set.
+    package init() {}
 
-    func check() throws {
+    /// Cancels the work.
+    package func set() { isCancelled.store(true, ordering: .relaxed) }
+
+    /// Checks whether the work may continue.
+    /// - Throws: `CancellationError` if it is cancelled.
+    package func check() throws {
         if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
     }
 }

@@ -30,7 +30,9 @@ struct CrossValidationMonitor {
         case .evaluating(let fold, let seed, let done, let total):
             bar.draw("\(name(fold, seed)) evaluating", done: done, of: total)
         case .fold(let fold): try show(fold)
-        case .finished(let result): try show(result)
+        case .finished(let result):
+            bar.clear()
+            try show(result)
         }
     }
 
@@ -91,11 +93,9 @@ struct CrossValidationMonitor {
     }
 
     private func show(_ result: CrossValidationResult) throws {
-        if json {
-            guard let started else { preconditionFailure("the cross-validation ended before it started") }
-            try reportLine(result, started)
-            return
-        }
+        // A run that is stopped while it compares the photos has no results.
+        guard let started else { return }
+        if json { return try reportLine(result, started) }
         if let text = CrossValidationTable.summary(result) { try Terminal.reportText(text) }
     }
 }

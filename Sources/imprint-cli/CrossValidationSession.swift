@@ -16,28 +16,35 @@ struct CrossValidationSession {
     var startingPoint: String?
 
     /// Runs the cross-validation, and prints a row for each fold and the pooled metrics.
-    /// - Throws: `ExitCode` 130 after an interruption; the errors of training.
+    /// - Throws: `ExitCode` 130 after an interruption; the errors of training, after the results of the folds that were finished before.
     func run(_ validation: CrossValidation) async throws {
         var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint)
         defer { monitor.clear() }
         // While photos are compared, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()
         var finished: CrossValidationResult?
-        for try await event in validation.start(shouldStop: { Interrupt.isRequested }) {
-            if case .started = event { interrupt.begin() }
-            if case .finished(let result) = event { finished = result }
-            try monitor.show(event)
+        var failure: (any Error)?
+        do {
+            for try await event in validation.start(shouldStop: { Interrupt.isRequested }) {
+                if case .started = event { interrupt.begin() }
+                if case .finished(let result) = event { finished = result }
+                try monitor.show(event)
+            }
+        } catch {
+            failure = error
         }
-        guard let result = finished else { throw ExitCode.failure }
+        guard let result = finished else { throw failure ?? ExitCode.failure }
         interrupt.end()
         try writeFiles(result)
-        guard result.isComplete else {
-            Terminal.note(
-                "Interrupted after \(result.folds.count == 1 ? "1 fold" : "\(result.folds.count) folds")."
-                    + (options.crossValidation.keep.map { " They are in \($0); repeat the command to continue." } ?? "")
-            )
-            throw Interrupt.exitCode
+        guard !result.isComplete else {
+            if let failure { throw failure }
+            return
         }
+        Terminal.note(
+            (failure == nil ? "Interrupted" : "Failed")
+                + " after \(result.folds.count == 1 ? "1 fold" : "\(result.folds.count) folds")."
+                + (options.crossValidation.keep.map { " They are in \($0); repeat the command to continue." } ?? ""))
+        throw failure ?? Interrupt.exitCode
     }
 
     private func writeFiles(_ result: CrossValidationResult) throws {
@@ -56,7 +63,7 @@ struct CrossValidationSession {
         }
     }
 
-    /// Whether to write a file: the results of an interrupted run do not replace earlier ones, which may be complete.
+    /// Whether to write a file: the results of an interrupted or failed run do not replace earlier ones, which may be complete.
     private func canWrite(_ path: String, _ result: CrossValidationResult) -> Bool {
         guard !result.isComplete, FileManager.default.fileExists(atPath: path) else { return true }
         Terminal.warn("Did not replace \(path), because the cross-validation is not complete.")

@@ -109,7 +109,7 @@ import Testing
                     atPath: folder.appending(path: "complete.csv").path,
                     andPath: folder.appending(path: "copy.csv").path))
             let page = try String(contentsOf: folder.appending(path: "new.html"), encoding: .utf8)
-            #expect(page.contains("Cross-validation, interrupted"))
+            #expect(page.contains("Cross-validation, incomplete"))
             let again = try shell(command, folder: folder)
             #expect(again.status == 0, "\(again.errors)")
             #expect(again.lines.first?["kept"] as? Bool == true)
@@ -120,6 +120,28 @@ import Testing
                     && again.lines.last?["logLoss"] as? NSDictionary == before.last?["logLoss"] as? NSDictionary)
             let other = try shell("\(command) --label-smoothing 0.2", folder: folder)
             #expect(other.status == 1 && other.errors.contains("another setting of label smoothing"), "\(other.errors)")
+        }
+    }
+
+    @Test("If a fold fails, the results of the finished folds are reported before the error") func failedFold() throws {
+        try withPhotos { folder in
+            let command = "$imprint train photos --folds 3 --keep kept \(Self.options)"
+            let run = try shell(
+                """
+                \(command) > complete
+                echo '{}' > kept/seed-0-fold-2.json
+                \(command) --json --predictions p.csv --report r.html
+                """, folder: folder)
+            #expect(run.status == 1)
+            #expect(run.lines.map { $0["event"] as? String } == ["fold", "crossValidation"], "\(run.output)")
+            #expect(run.lines.last?["complete"] as? Bool == false && run.lines.last?["finishedFolds"] as? Int == 1)
+            #expect(run.errors.contains("Failed after 1 fold."), "\(run.errors)")
+            #expect(run.errors.contains("seed-0-fold-2.json is not a usable fold"), "\(run.errors)")
+            let table = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8)
+            let folds = table.split(separator: "\n").dropFirst().map { $0.split(separator: ",")[1] }
+            #expect(!folds.isEmpty && folds.allSatisfy { $0 == "1" })
+            let page = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
+            #expect(page.contains("Cross-validation, incomplete"))
         }
     }
 

@@ -12,7 +12,7 @@ public enum CrossValidationEvent: Sendable, RunEvent {
     case evaluating(fold: Int, seed: UInt64, done: Int, of: Int)
     /// A fold is finished, or was read from the folder of finished folds.
     case fold(CrossValidationFold)
-    /// The run has ended; this is the last event.
+    /// The run has ended; this is the last event. If a later fold failed, the sequence then throws its error.
     case finished(CrossValidationResult)
 
     var isProgress: Bool {
@@ -127,7 +127,7 @@ public struct CrossValidationResult: Sendable {
     package let pooled: PooledEvaluation
     /// The number of groups of photos in the finished folds.
     public let groups: Int
-    /// Whether all folds are finished; false if the run was stopped.
+    /// Whether all folds are finished; false if the run was stopped, or if a fold failed.
     public let isComplete: Bool
 
     /// The predictions of all finished folds, pooled, or nil for multi-label models.

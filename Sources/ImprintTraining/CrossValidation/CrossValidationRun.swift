@@ -7,7 +7,10 @@
 /// - `NetworkError`: the network and the photos do not fit together.
 /// - `FileError`: the folder of finished folds cannot be written or locked.
 ///
-/// `stop()` ends the run after the current training step. The last event is `finished`, with the folds that are complete.
+/// If a fold fails after others are finished, the run sends `finished` with these folds before the error.
+///
+/// `stop()` ends the run after the current training step, or after the current portion of photos that the run compares, scans or evaluates. The
+/// last event is `finished`, with the folds that are complete.
 ///
 /// Cancelling the task that reads the events ends the run in the same way, but the run sends no further events. The sequence ends when the
 /// run has ended. A run without a reader of its events ends, too.
@@ -25,7 +28,7 @@ public struct CrossValidationRun: AsyncSequence, Sendable {
         }
     }
 
-    /// Ends the run after the current training step.
+    /// Ends the run after the current training step, or after the current portion of photos.
     public func stop() { run.stop() }
 
     /// Creates the iterator over the events; a run has only one reader.

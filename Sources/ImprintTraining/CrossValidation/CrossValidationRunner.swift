@@ -33,24 +33,52 @@ struct CrossValidationRunner {
         }
         // The folder stays locked until the run ends.
         defer { withExtendedLifetime(store) {} }
-        let groups = try PhotoGroups(
-            photos, additional: options.groups, keepsGroupsTogether: training.keepsGroupsTogether,
-            workers: Workers(training.threads)
-        ) { onEvent(.comparing(done: $0, of: photos.items.count)) }
+        guard let groups = try findGroups() else { return end([], nil, isComplete: false) }
         SystemMemory.returnFreed()
-        let splits = try seeds.map { ($0, try groups.folds(options.folds, seed: $0)) }
+        let splits = try seeds.map { (seed: $0, folds: try groups.folds(options.folds, seed: $0)) }
         onEvent(
             .started(
                 CrossValidationStart(
                     labels: photos.labels, folds: options.folds, seeds: seeds, images: groups.photoCount,
                     groups: groups.groups.count, skipped: groups.skipped)))
         var finished: [CrossValidationFold] = []
+        do {
+            let isComplete = try run(splits, store, &finished)
+            return end(finished, groups, isComplete: isComplete)
+        } catch {
+            // Without the finished folds, their training would be lost.
+            if !finished.isEmpty { _ = end(finished, groups, isComplete: false) }
+            throw error
+        }
+    }
+
+    /// Returns the groups of photos that stay in one fold; nil if the run was stopped.
+    private func findGroups() throws -> PhotoGroups? {
+        do {
+            return try PhotoGroups(
+                photos, additional: options.groups, keepsGroupsTogether: training.keepsGroupsTogether,
+                workers: Workers(training.threads)
+            ) { done in
+                onEvent(.comparing(done: done, of: photos.items.count))
+                if shouldStop() { throw CancellationError() }
+            }
+        } catch is CancellationError {
+            return nil
+        }
+    }
+
+    /// Trains and evaluates the folds that the folder does not have.
+    /// - Parameters:
+    ///   - splits: The seed and the folds of each repeat.
+    ///   - finished: Receives each finished fold.
+    /// - Returns: Whether all folds are finished; false if the run was stopped.
+    private func run(
+        _ splits: [(seed: UInt64, folds: [[Int]])], _ store: FoldStore?, _ finished: inout [CrossValidationFold]
+    ) throws -> Bool {
         for (seed, folds) in splits {
             for index in folds.indices {
                 let split = Split(number: index + 1, seed: seed, folds: folds)
-                guard let fold = try store?.fold(split) ?? train(split, store) else {
-                    return end(finished, groups, isComplete: false)
-                }
+                guard let fold = try store?.fold(split) ?? train(split, store) else { return false }
                 if let labels = finished.first?.result.labels, labels != fold.result.labels {
                     throw CrossValidationError.differentLabels(
                         fold: split.number, seed: seed, found: fold.result.labels, expected: labels)
@@ -59,7 +87,7 @@ struct CrossValidationRunner {
                 onEvent(.fold(fold))
             }
         }
-        return end(finished, groups, isComplete: true)
+        return true
     }
 
     /// A fold and the other folds, as indices of the photos.
@@ -123,10 +151,21 @@ struct CrossValidationRunner {
             return nil
         }
         if let error = result.photoError { throw error }
+        if let error = result.divergence { throw error }
         guard result.ending != .stopped else { return nil }
         let classifier = try ImageClassifier(result.model, averagesFlipped: options.averagesFlipped)
-        let evaluation = try training.evaluate(classifier, on: evaluated) {
-            onEvent(.evaluating(fold: number, seed: seed, done: $0, of: evaluated.items.count))
+        let evaluation: ModelEvaluation
+        do {
+            let flag = CancellationFlag()
+            evaluation = try training.evaluate(classifier, on: evaluated) { done in
+                onEvent(.evaluating(fold: number, seed: seed, done: done, of: evaluated.items.count))
+                // Another thread must not call the closure.
+                if shouldStop() { flag.set() }
+            } checkCancellation: {
+                try flag.check()
+            }
+        } catch is CancellationError {
+            return nil
         }
         SystemMemory.returnFreed()
         let fold = CrossValidationFold(
@@ -136,21 +175,25 @@ struct CrossValidationRunner {
         return fold
     }
 
+    /// Sends the result of a run.
+    /// - Parameter groups: The groups of photos; nil if the run was stopped before they were known.
     private func end(
-        _ folds: [CrossValidationFold], _ groups: PhotoGroups, isComplete: Bool
+        _ folds: [CrossValidationFold], _ groups: PhotoGroups?, isComplete: Bool
     ) -> CrossValidationResult {
         let indices = Dictionary(
             photos.items.enumerated().map { ($1.url, $0) }, uniquingKeysWith: { first, _ in first })
         var seen: Set<URL> = []
-        let skipped = (groups.skipped + folds.flatMap(\.result.skipped)).filter { seen.insert($0.url).inserted }
+        let skipped = ((groups?.skipped ?? []) + folds.flatMap(\.result.skipped)).filter {
+            seen.insert($0.url).inserted
+        }
         let pooled = PooledEvaluation(
             seeds.map { seed in folds.filter { $0.seed == seed } }.filter { !$0.isEmpty },
             kind: training.kind, labels: folds.first?.result.labels ?? photos.labels, skipped: skipped
         ) { url in
-            indices[url].flatMap { groups.groupOfPhoto[$0] } ?? 0
+            indices[url].flatMap { groups?.groupOfPhoto[$0] } ?? 0
         }
         let evaluated = folds.lazy.flatMap(\.result.predictions).compactMap { photo in
-            indices[photo.url].flatMap { groups.groupOfPhoto[$0] }
+            indices[photo.url].flatMap { groups?.groupOfPhoto[$0] }
         }
         let result = CrossValidationResult(
             folds: folds, pooled: pooled, groups: Set(evaluated).count, isComplete: isComplete)

@@ -115,17 +115,24 @@ struct FoldTraining: Sendable {
     }
 
     /// Evaluates the model of a fold on the photos of the fold; see `ImageClassifier.evaluate(on:threads:onProgress:)`.
+    /// - Parameter checkCancellation: Called before each photo, from any thread; throws if the evaluation should end.
     func evaluate(
-        _ classifier: ImageClassifier, on photos: TrainingSubset, onProgress: (Int) -> Void
+        _ classifier: ImageClassifier, on photos: TrainingSubset, onProgress: (Int) -> Void,
+        checkCancellation: @Sendable () throws -> Void
     ) throws -> ModelEvaluation {
         if let annotations {
             return .detection(
                 try classifier.evaluate(
-                    on: annotations.selecting(photos.items), threads: threads, onProgress: onProgress))
+                    on: annotations.selecting(photos.items), threads: threads, onProgress: onProgress,
+                    checkCancellation: checkCancellation))
         }
         return kind == .multiLabel
-            ? .multiLabel(try classifier.evaluateMultiLabel(on: photos, threads: threads, onProgress: onProgress))
-            : .singleLabel(try classifier.evaluate(on: photos, threads: threads, onProgress: onProgress))
+            ? .multiLabel(
+                try classifier.evaluateMultiLabel(
+                    on: photos, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation))
+            : .singleLabel(
+                try classifier.evaluate(
+                    on: photos, threads: threads, onProgress: onProgress, checkCancellation: checkCancellation))
     }
 
     /// Adds the hyperparameters that a fingerprint leaves out, because they may change when a run is resumed.

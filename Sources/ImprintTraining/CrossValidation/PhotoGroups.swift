@@ -17,21 +17,21 @@ struct PhotoGroups {
     /// - Parameters:
     ///   - additional: Further groups, as paths in the source.
     ///   - keepsGroupsTogether: Whether near-duplicates and bursts form groups.
-    ///   - onProgress: Receives the number of photos read so far, from time to time.
-    /// - Throws: `CrossValidationError.unknownPhoto`; `ImageError` if too few photos are readable.
+    ///   - onProgress: Receives the number of photos read so far, from time to time; throws if the work should end.
+    /// - Throws: `CrossValidationError.unknownPhoto`; `ImageError` if too few photos are readable; the errors of `onProgress`.
     init(
         _ photos: any TrainingSource, additional: [[String]], keepsGroupsTogether: Bool, workers: Workers,
-        onProgress: (Int) -> Void
+        onProgress: (Int) throws -> Void
     ) throws {
         var union = UnionFind(count: photos.items.count)
         try Self.join(additional, of: photos, &union)
         let sketches: [Result<ImageSketch, ImageError>]
         if keepsGroupsTogether {
-            let found = ImageGroups([photos], workers: workers, onProgress: onProgress)
+            let found = try ImageGroups([photos], workers: workers, onProgress: onProgress)
             for group in found.groups { for other in group.dropFirst() { union.join(group[0], other) } }
             sketches = found.sketches
         } else {
-            sketches = ImageGroups.sketches(of: photos.items, workers: workers, onProgress: onProgress)
+            sketches = try ImageGroups.sketches(of: photos.items, workers: workers, onProgress: onProgress)
         }
         var skipped: [SkippedImage] = []
         var groups: [[Int]] = []

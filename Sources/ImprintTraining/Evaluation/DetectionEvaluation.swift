@@ -70,7 +70,9 @@ extension ImageClassifier {
         }
     }
 
-    private func evaluate(
+    /// Evaluates the model, as the public function.
+    /// - Parameter checkCancellation: Called before each image, from any thread; throws if the evaluation should end.
+    func evaluate(
         on annotations: BoxAnnotations, threads: Int, onProgress: (Int) -> Void,
         checkCancellation: @Sendable () throws -> Void
     ) throws -> DetectionEvaluation {

@@ -39,7 +39,9 @@ extension ImageClassifier {
         }
     }
 
-    private func evaluate(
+    /// Evaluates the model, as the public function.
+    /// - Parameter checkCancellation: Called before each image, from any thread; throws if the evaluation should end.
+    func evaluate(
         on photos: some TrainingSource, threads: Int, onProgress: (Int) -> Void,
         checkCancellation: @Sendable () throws -> Void
     ) throws -> Evaluation {

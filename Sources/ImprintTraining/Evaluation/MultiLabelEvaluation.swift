@@ -178,7 +178,9 @@ extension ImageClassifier {
         }
     }
 
-    private func evaluateMultiLabel(
+    /// Evaluates the model, as the public function.
+    /// - Parameter checkCancellation: Called before each image, from any thread; throws if the evaluation should end.
+    func evaluateMultiLabel(
         on photos: some TrainingSource, threads: Int, onProgress: (Int) -> Void,
         checkCancellation: @Sendable () throws -> Void
     ) throws -> MultiLabelEvaluation {

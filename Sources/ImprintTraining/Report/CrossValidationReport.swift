@@ -115,7 +115,7 @@ extension Report {
         let links = links.map { "<li><a href=\"#\($0.id)\">\(escaped($0.title))</a></li>" }
         return """
             <header>
-            <p class="kind">Cross-validation\(result.isComplete ? "" : ", interrupted")</p>
+            <p class="kind">Cross-validation\(result.isComplete ? "" : ", incomplete")</p>
             <h1>\(isolated(name))</h1>
             <div class="head">
             \(number ?? "")

@@ -181,7 +181,7 @@ import Testing
                 photos, onEvent: { if case .fold = $0 { finished += 1 } }, shouldStop: { finished == 1 })
             #expect(one.folds.count == 1 && !one.isComplete && one.multiLabelMetrics?.foldDeviation == nil)
             #expect(one.multiLabelMetrics?.microF1.value == one.folds.first?.multiLabelEvaluation?.microF1)
-            #expect(Report(one).html.contains("Cross-validation, interrupted"))
+            #expect(Report(one).html.contains("Cross-validation, incomplete"))
         }
     }
 
