@@ -146,7 +146,7 @@ import Testing
         network("2^31 - 1 channels of statistics", .malformed, "expected 2147483647") {
             $0.add("norm", 160, [.integer(1, 1 << 31 - 1)] + (15...18).map { .weights($0, [1]) })
         },
-        network("a matrix of 2^62 elements", .malformed, "values, expected") {
+        network("a matrix of 2^62 elements", .malformed, "1 value, expected") {
             $0.add("dense", 140, [.integer(1, 1 << 31 - 1), .integer(2, 1 << 31 - 1), .weights(20, [1])])
         },
     ]
