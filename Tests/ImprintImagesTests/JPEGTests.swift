@@ -174,4 +174,33 @@ import Testing
         // A file that is also cut short is still an error.
         #expect(throws: ImageError.self) { try decode(Array(bytes.prefix(bytes.count * 3 / 4))) }
     }
+
+    @Test(
+        "Extra bytes between the segments of the header, which some webcams write, are ignored",
+        arguments: [0xDB, 0xC0, 0xC4, 0xDA] as [UInt8],
+        [[0], [0, 0, 7], [0xFF, 0xFF], [0x12, 0xFF, 0, 0x34]] as [[UInt8]])
+    func bytesBetweenSegments(marker: UInt8, extra: [UInt8]) throws {
+        let plain = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
+        var bytes = plain
+        bytes.insert(contentsOf: extra, at: try #require(plain.firstRange(of: [0xFF, marker])).lowerBound)
+        #expect(try decode(bytes) == decode(plain))
+        // A file that is also cut short, or damaged after the header, is still an error.
+        #expect(throws: ImageError.self) { try decode(Array(bytes.prefix(bytes.count * 3 / 4))) }
+        var damaged = bytes
+        damaged.removeSubrange((bytes.count - 12)..<(bytes.count - 2))
+        #expect(throws: ImageError.self) { try decode(damaged) }
+    }
+
+    @Test("Metadata after extra bytes in the header is found") func metadataAfterExtraBytes() throws {
+        let plain = try ImageFile.encodeJPEG(RasterImage(width: 40, height: 24, filledWith: 90))
+        let onlyExif = inserting(
+            0xE1, Array("Exif\0\0".utf8) + exif(orientation: 6, isBigEndian: true), into: [0xFF, 0xD8])
+        var bytes = plain
+        bytes.insert(
+            contentsOf: [0, 0] + Array(onlyExif.dropFirst(2)),
+            at: try #require(plain.firstRange(of: [0xFF, 0xDB])).lowerBound)
+        #expect(try ImageHeader(bytes, file: URL(filePath: "/photo")).orientation == .right)
+        let image = try decode(bytes)
+        #expect((image.width, image.height) == (24, 40))
+    }
 }

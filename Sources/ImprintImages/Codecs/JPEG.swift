@@ -32,7 +32,7 @@
         ) throws(ImageError) -> RasterImage {
             let decoder = try decoder(file)
             defer { tjDestroy(decoder) }
-            let bytes = JPEGSegments(bytes).withStandardFields()
+            let bytes = JPEGSegments(bytes).withStandardHeader()
             let (width, height) = ((header.width * eighths + 7) / 8, (header.height * eighths + 7) / 8)
             let isCMYK = header.model == .cmyk
             let sampleCount = width * height * (isCMYK ? 4 : 3)

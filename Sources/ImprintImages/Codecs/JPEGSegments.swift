@@ -2,15 +2,15 @@
 struct JPEGSegments: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var position = 2
+    /// The bytes between the segments so far: padding, and bytes that some cameras write there.
+    private var gaps: [Range<Int>] = []
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Returns the next segment: its marker (the byte after 0xFF) and its content; nil at the first scan or at invalid bytes.
+    /// Returns the next segment: its marker (the byte after 0xFF) and its content; nil at the first scan, at an invalid length or at the end.
     mutating func next() -> (marker: UInt8, content: ArraySlice<UInt8>)? {
-        while position + 1 < bytes.count, bytes[position] == 0xFF {
-            let marker = bytes[position + 1]
+        while let marker = nextMarker() {
             switch marker {
-            case 0xFF: position += 1  // padding
             case 0x01, 0xD0...0xD7: position += 2  // no content
             case 0xD9, 0xDA: return nil  // end of image, start of scan
             default:
@@ -21,6 +21,22 @@ struct JPEGSegments: Sequence, IteratorProtocol {
                 defer { position = end }
                 return (marker, bytes[(position + 4)..<end])
             }
+        }
+        return nil
+    }
+
+    /// Moves to the next marker, a byte 0xFF followed by neither 0 nor 0xFF, and returns the byte that follows; nil at the end.
+    ///
+    /// The decoder skips the same bytes.
+    private mutating func nextMarker() -> UInt8? {
+        let start = position
+        while position + 1 < bytes.count {
+            let code = bytes[position + 1]
+            if bytes[position] == 0xFF, code != 0, code != 0xFF {
+                if position > start { gaps.append(start..<position) }
+                return code
+            }
+            position += 1
         }
         return nil
     }
@@ -45,15 +61,15 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return .profile(parts.flatMap { $0.dropFirst(overhead) })
     }
 
-    /// The last frame header before the first scan, and the index of the marker of this scan, or of invalid bytes.
-    private var firstScan: (frame: (marker: UInt8, content: [UInt8])?, index: Int) {
+    /// The last frame header before the first scan, the index of the marker of this scan, or of invalid bytes, and the bytes between the segments.
+    private var firstScan: (frame: (marker: UInt8, content: [UInt8])?, index: Int, gaps: [Range<Int>]) {
         var segments = self
         var frame: (marker: UInt8, content: [UInt8])?
         while let (marker, content) = segments.next() {
             // Of the markers 0xC0 to 0xCF, these are not frames: Huffman tables, extensions, arithmetic conditioning.
             if 0xC0...0xCF ~= marker, ![0xC4, 0xC8, 0xCC].contains(marker) { frame = (marker, Array(content)) }
         }
-        return (frame, segments.position)
+        return (frame, segments.position, segments.gaps)
     }
 
     /// The number of bytes of coefficients that the decoder buffers: all if there are several scans, else none.
@@ -87,18 +103,32 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         return zip(scan, scan.dropFirst()).contains { $0 == 0xFF && $1 == 0xD9 }
     }
 
-    /// Returns the file with standard values of two fields that do not change the image: the version of JFIF, and the spectral selection of the
-    /// first scan of a sequential JPEG, which some phones write wrongly.
+    /// Returns the file without three deviations of its header that do not change the image: bytes between the segments, which some webcams write,
+    /// unknown versions of JFIF, and the spectral selection of some phones.
     ///
-    /// The decoder warns about other values, and it reports only its first warning, which would hide one about damaged data.
-    func withStandardFields() -> [UInt8] {
+    /// The decoder warns about each of them, and it reports only its first warning, which would hide one about damaged data.
+    func withStandardHeader() -> [UInt8] {
+        let gaps = firstScan.gaps
+        guard !gaps.isEmpty else { return withStandardFields() }
+        var joined: [UInt8] = []
+        joined.reserveCapacity(bytes.count)
+        var start = 0
+        for gap in gaps {
+            joined += bytes[start..<gap.lowerBound]
+            start = gap.upperBound
+        }
+        return JPEGSegments(joined + bytes[start...]).withStandardFields()
+    }
+
+    /// Returns the file with standard values of the version of JFIF, and of the spectral selection of the first scan of a sequential JPEG.
+    private func withStandardFields() -> [UInt8] {
         var result = bytes
         let prefix = Array("JFIF\0".utf8)
         for (marker, content) in self where marker == 0xE0 && content.starts(with: prefix) {
             let majorVersion = content.startIndex + prefix.count
             if majorVersion < content.endIndex, result[majorVersion] != 1 { result[majorVersion] = 1 }
         }
-        let (frame, scan) = firstScan
+        let (frame, scan, _) = firstScan
         // Baseline; extended, with Huffman or arithmetic coding.
         let sequential: [UInt8] = [0xC0, 0xC1, 0xC9]
         guard let marker = frame?.marker, sequential.contains(marker), scan + 4 < bytes.count, bytes[scan + 1] == 0xDA
