@@ -153,4 +153,13 @@ import Testing
         // Three components of 40x24 coefficients, 2 bytes per coefficient.
         #expect(try ImageHeader(bytes, file: Self.file).decoderByteCount == 3 * 40 * 24 * 2)
     }
+
+    @Test("The memory of a CMYK JPEG includes its samples before and after the conversion to RGB")
+    func cmyk() {
+        var header = ImageHeader(format: .jpeg, width: 1000, height: 500)
+        #expect(header.byteCount(nil, eighths: 8) == 3 * 500_000)
+        header.model = .cmyk
+        #expect(header.byteCount(nil, eighths: 8) == 7 * 500_000)
+        #expect(header.byteCount(nil, eighths: 4) == 7 * 125_000)
+    }
 }

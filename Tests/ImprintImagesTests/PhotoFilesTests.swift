@@ -129,6 +129,18 @@ struct PhotoFilesTests {
             #expect(rejected > 50 || !canRead("." + type))
         }
     }
+
+    #if HEIC && !canImport(ImageIO)
+        @Test("An HEIC whose tiles form a larger image than its header claims is an error") func largerTiles() throws {
+            try PhotoFile.withAll { folder, _ in
+                var bytes = [UInt8](try Data(contentsOf: folder.appending(path: "grid-p3.heic")))
+                // The grid: version, flags, rows and columns minus 1, then the size, 300x200, which becomes 2000x2000.
+                let grid = try #require(bytes.firstRange(of: [0, 0, 1, 2, 0x01, 0x2C, 0x00, 0xC8]))
+                bytes.replaceSubrange((grid.lowerBound + 4)..<grid.upperBound, with: [0x07, 0xD0, 0x07, 0xD0])
+                #expect(throws: ImageError.self) { try decode(bytes) }
+            }
+        }
+    #endif
 }
 
 /// Whether this build supports the format of a file.

@@ -92,6 +92,23 @@ internal import Foundation
                 transfer: Int(codePoints.pointee.transfer_characteristics.rawValue))
         }
 
+        /// The limit of the decoder for the size of images: the size in the header, because `DecodingMemory` counts no more, and the tiles may
+        /// disagree with it.
+        private var sizeLimit: Int32 {
+            // Coded images are padded to blocks of up to 64 pixels, and a small image may be a part of one tile.
+            let (padding, tile) = (64.0, 1024.0)
+            let sides = [
+                (heif_image_handle_get_width(handle), heif_image_handle_get_height(handle)),
+                (heif_image_handle_get_ispe_width(handle), heif_image_handle_get_ispe_height(handle)),
+            ].map { (width: Double($0) + padding, height: Double($1) + padding) }
+            // Since version 1.18, libheif compares the number of pixels with the square of the limit; earlier versions compare each side with it.
+            let comparesPixels = heif_get_version_number() >= 1 << 24 | 18 << 16
+            let limits = sides.map { side in
+                comparesPixels ? (side.width * side.height).squareRoot().rounded(.up) : max(side.width, side.height)
+            }
+            return Int32(min(limits.reduce(tile) { max($0, $1) }, Double(Int32.max)))
+        }
+
         func decode(_ reduction: Reduction?) throws(ImageError) -> RasterImage {
             guard let options = heif_decoding_options_alloc() else {
                 throw .decoderOutOfMemory(file, .heic)
@@ -99,11 +116,7 @@ internal import Foundation
             defer { heif_decoding_options_free(options) }
             options.pointee.convert_hdr_to_8bit = 1
             options.pointee.strict_decoding = 1
-            // Only the size in the header was checked; the tiles may disagree with it.
-            let longestSide = max(
-                heif_image_handle_get_width(handle), heif_image_handle_get_height(handle),
-                heif_image_handle_get_ispe_width(handle), heif_image_handle_get_ispe_height(handle), 1 << 14)
-            heif_context_set_maximum_image_size_limit(context, min(longestSide, Int32.max - 1) + 1)
+            heif_context_set_maximum_image_size_limit(context, sizeLimit)
 
             let channels = hasAlpha ? 4 : 3
             var decoded: OpaquePointer?
@@ -147,6 +160,8 @@ internal import Foundation
             let reason = message.split(whereSeparator: \.isNewline).joined(separator: " ")
             switch error.code {
             case heif_error_Unsupported_feature, heif_error_Unsupported_filetype:
+                return .unsupported(file: file, found: "an HEIC variant (\(reason))")
+            case heif_error_Memory_allocation_error where error.subcode == heif_suberror_Security_limit_exceeded:
                 return .unsupported(file: file, found: "an HEIC variant (\(reason))")
             case heif_error_Memory_allocation_error: return .decoderOutOfMemory(file, .heic)
             default: return .truncated(file: file, reason: reason)

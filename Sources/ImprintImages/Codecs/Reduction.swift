@@ -45,12 +45,13 @@ extension Reduction {
 extension ImageHeader {
     /// Returns the approximate number of bytes that decoding needs, including the result.
     func byteCount(_ reduction: Reduction?, eighths: Int) -> Int {
-        let channels = hasAlpha || model == .cmyk ? 4 : 3
+        let channels = hasAlpha ? 4 : 3
         guard let reduction else {
             let pixels = ((width * eighths + 7) / 8) * ((height * eighths + 7) / 8)
             // Rotating an image and flattening it on white create copies.
             let copies = pixels > Reduction.maximumFullSizePixelCount ? 3 : 1
-            return decoderByteCount + copies * pixels * channels
+            // The four samples of a CMYK pixel are in memory until they are converted to red, green and blue.
+            return decoderByteCount + pixels * max(copies * channels, model == .cmyk ? 4 + 3 : 0)
         }
         var boxes = reduction.boxes(self, channels: channels)
         return decoderByteCount + reduction.width * reduction.height * channels
