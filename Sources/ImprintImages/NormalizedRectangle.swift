@@ -49,9 +49,11 @@ public struct NormalizedRectangle: Codable, Hashable, Sendable {
     }
 
     private static func range(_ start: Float, _ length: Float, of count: Int) -> Range<Int> {
-        // A fraction computed from pixels must map back to these pixels, so a thousandth of a pixel is a rounding error.
+        // A fraction computed from pixels must map back to these pixels. A thousandth of a pixel is a rounding error, and so is 2^-22 of a long
+        // side: a mapped rectangle is rounded several times, by up to 2^-25 each.
+        let slack = max(1e-3, Double(count) * 0x1p-22)
         let (start, end) = (Double(start) * Double(count), (Double(start) + Double(length)) * Double(count))
-        let first = min(max(Int((start + 1e-3).rounded(.down)), 0), count - 1)
-        return first..<min(max(Int((end - 1e-3).rounded(.up)), first + 1), count)
+        let first = min(max(Int((start + slack).rounded(.down)), 0), count - 1)
+        return first..<min(max(Int((end - slack).rounded(.up)), first + 1), count)
     }
 }

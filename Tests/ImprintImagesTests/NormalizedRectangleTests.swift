@@ -19,6 +19,23 @@ import Testing
         #expect(down.pixels(width: 1, height: count).rows == expected)
     }
 
+    @Test(
+        "A rectangle of whole pixels touches exactly these, also in a wide photo and after it is mapped",
+        arguments: [4001, 16_001, 40_001, 65_535])
+    func wholePixels(count: Int) {
+        func part(_ pixels: Range<Int>, of count: Int) -> NormalizedRectangle {
+            NormalizedRectangle(
+                x: Float(pixels.lowerBound) / Float(count), y: 0, width: Float(pixels.count) / Float(count), height: 1)
+        }
+        for start in stride(from: 0, to: count - 600, by: 97) {
+            let region = start..<(start + 531)
+            let outer = part(region, of: count)
+            #expect(outer.pixels(width: count, height: 1).columns == region)
+            let mapped = part(100..<201, of: region.count).mapped(from: outer)
+            #expect(mapped.pixels(width: count, height: 1).columns == (start + 100)..<(start + 201))
+        }
+    }
+
     @Test("Cropping the stored image equals cropping the upright image", arguments: Orientation.allCases)
     func storedPixels(orientation: Orientation) {
         let stored = StoredImage(RasterImage.noise(width: 9, height: 5, channels: 3), orientation: orientation)
