@@ -47,9 +47,7 @@ extension FileError {
 }
 
 /// Returns the system's message for an error number, such as "No space left on device".
-func errorText(_ code: Int32) -> String {
-    String(cString: strerror(code))
-}
+package func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
 
 /// Returns the system's message for an error of Foundation, such as "Permission denied", without a full stop.
 ///

@@ -7,6 +7,11 @@ package func precedes(_ first: String, _ second: String) -> Bool {
 package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
 extension String {
+    /// Creates a text from a buffer that a C function filled: the UTF-8 before the first 0.
+    package init(buffer: [CChar]) {
+        self = buffer.withUnsafeBytes { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+
     /// Returns the text with some Unicode scalars replaced, for example to escape it.
     ///
     /// Unlike `replacing(_:with:)`, it also replaces a scalar that is part of a longer character: a quotation mark with an accent and "\r\n" are

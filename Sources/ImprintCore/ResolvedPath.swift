@@ -1,5 +1,11 @@
 package import Foundation
 
+/// Whether there is a file, folder or link at `url`, including a broken link.
+package func exists(_ url: URL) -> Bool {
+    var status = stat()
+    return lstat(url.path, &status) == 0
+}
+
 extension URL {
     /// Returns whether this file or folder is a folder or inside it, after symbolic links are resolved.
     ///

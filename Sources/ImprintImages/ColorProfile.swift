@@ -1,5 +1,6 @@
 #if !canImport(ImageIO)
     internal import CLCMS
+    internal import ImprintCore
     internal import Synchronization
 
     /// The conversion from the colours of a file to sRGB with Little CMS: perceptual intent, 8 bits in and out.
@@ -202,7 +203,7 @@
         private static func description(of profile: cmsHPROFILE) -> String? {
             var text = [CChar](repeating: 0, count: 256)
             _ = cmsGetProfileInfoASCII(profile, cmsInfoDescription, "en", "US", &text, UInt32(text.count - 1))
-            let name = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            let name = String(buffer: text)
             return name.isEmpty ? nil : name
         }
     }

@@ -186,7 +186,7 @@ extension FolderListing {
     /// Returns the names in a folder, exactly as stored in the file system, except those that start with a dot.
     private static func names(in url: URL) throws(ImageError) -> [String] {
         func unreadable(_ code: Int32) -> ImageError {
-            .unreadable(file: url, reason: String(cString: strerror(code)))
+            .unreadable(file: url, reason: errorText(code))
         }
         let descriptor = retryingInterrupts { open(url.displayPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw unreadable(errno) }

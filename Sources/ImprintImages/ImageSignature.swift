@@ -49,8 +49,7 @@ package struct ImageSignature: Sendable {
         return Self.bigEndian(UInt32(content.count - 4)) + content + Self.bigEndian(checksum)
     }
 
-    /// A COM segment (ITU-T T.81, B.2.4.5): marker, length with these two bytes, text.
-    private var jpegSegment: [UInt8] { [0xFF, 0xFE, 0, UInt8(comment.count + 2)] + comment }
+    private var jpegSegment: [UInt8] { JPEGSegments.segment(JPEGSegments.commentMarker, comment) }
 
     private static func bigEndian(_ value: UInt32) -> [UInt8] {
         stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }

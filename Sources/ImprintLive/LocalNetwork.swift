@@ -1,5 +1,6 @@
 internal import FlyingSocks
 internal import Foundation
+internal import ImprintCore
 
 /// The addresses of this machine in its local networks.
 package enum LocalNetwork {
@@ -51,7 +52,7 @@ package enum LocalNetwork {
             let isNamed = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
                 inet_ntop(AF_INET, &$0.pointee.sin_addr, &name, socklen_t(name.count)) != nil
             }
-            return isNamed ? String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
+            return isNamed ? String(buffer: name) : nil
         }
     }
 

@@ -161,8 +161,7 @@ final class TLSServer: @unchecked Sendable {
         var digest = [UInt8](repeating: 0, count: 32)
         var message = [CChar](repeating: 0, count: 128)
         guard let pointer = imprint_tls_create(address, &digest, &message) else {
-            let reason = String(decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-            throw .noCertificate(reason: reason)
+            throw .noCertificate(reason: String(buffer: message))
         }
         self.pointer = pointer
         fingerprint = digest.map { String(format: "%02X", $0) }.joined(separator: ":")

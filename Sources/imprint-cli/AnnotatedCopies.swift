@@ -15,7 +15,7 @@ final class AnnotatedCopies {
         (folder, self.path, self.format) = (URL(filePath: path), path, format)
     }
 
-    var summary: String { "Wrote \(TextTable.counted(written, "annotated photo")) to \(path)." }
+    var summary: String { "Wrote \(counted(written, "annotated photo")) to \(path)." }
 
     /// Returns the annotated copy of a photo as a JPEG; any number of threads can call it.
     /// - Throws: `PhotoFailure` if the photo is in the folder of the copies, `ImageError` if it cannot be decoded or encoded.
@@ -41,7 +41,7 @@ final class AnnotatedCopies {
             if ImageAnnotation.isCopy(url, of: resolvedPath(photo.path)) {
                 try AtomicFile.write(copy, to: url)
             } else {
-                guard !exists(url.displayPath), try AtomicFile.create(url, { try $0.write(copy) }) else { continue }
+                guard !exists(url), try AtomicFile.create(url, { try $0.write(copy) }) else { continue }
             }
             written += 1
             return

@@ -86,7 +86,7 @@ final class DetectionCrops {
             if FileStatus(url)?.isFile == true, let data = try? Data(contentsOf: url) {
                 variants.digests.insert(SHA256.hexadecimal(of: Array(data)))
                 isThere = variants.digests.contains(digest)
-            } else if !exists(url.displayPath), try AtomicFile.create(url, { try $0.write(crop.jpeg) }) {
+            } else if !exists(url), try AtomicFile.create(url, { try $0.write(crop.jpeg) }) {
                 variants.digests.insert(digest)
                 written += 1
                 return

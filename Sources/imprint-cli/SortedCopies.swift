@@ -16,7 +16,7 @@ final class SortedCopies {
 
     var summary: String {
         let earlier = unchanged > 0 ? "; \(unchanged) more had a copy there" : ""
-        return "Copied \(TextTable.counted(copied, "photo")) to \(path)\(earlier)."
+        return "Copied \(counted(copied, "photo")) to \(path)\(earlier)."
     }
 
     /// Copies a photo with its modification time, unless the folder of the label already has an identical copy under one of its names.
@@ -32,7 +32,7 @@ final class SortedCopies {
                 unchanged += 1
                 return
             }
-            guard !exists(copy.displayPath) else { continue }
+            guard !exists(copy) else { continue }
             let isCreated = try AtomicFile.create(copy) { output in
                 try source.forEachChunk { try output.write($0) }
                 try output.setModificationTime(source.modificationTime)
@@ -81,12 +81,6 @@ func copyNames(_ name: String, fileExtension: String? = nil) -> some Sequence<St
     }
 }
 
-/// Whether there is a file, folder or link at a path, including a broken link.
-func exists(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0
-}
-
 /// A photo that is open for copying.
 private final class OpenFile {
     private let photo: PhotoInput
@@ -112,7 +106,7 @@ private final class OpenFile {
     private static func failure(_ photo: PhotoInput) -> PhotoFailure {
         PhotoFailure(
             description:
-                "\(photo.path) cannot be copied: \(String(cString: strerror(errno))). Check the file and its permissions."
+                "\(photo.path) cannot be copied: \(errorText(errno)). Check the file and its permissions."
         )
     }
 

@@ -152,7 +152,7 @@ enum Terminal {
             } else if errno != EINTR {
                 throw FileError.cannotWrite(
                     path: "standard output",
-                    reason: errno == EBADF ? "it is not open for writing" : String(cString: strerror(errno)),
+                    reason: errno == EBADF ? "it is not open for writing" : errorText(errno),
                     remedy: "Check where it leads.")
             }
         }

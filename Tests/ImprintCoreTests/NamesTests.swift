@@ -32,6 +32,13 @@ import Testing
         #expect(Array(replaced.utf8) == Array(expected.utf8))
     }
 
+    @Test(
+        "The text in a buffer of a C function ends at its first zero",
+        arguments: [("h\u{E9}\0rest", "h\u{E9}"), ("whole", "whole"), ("\0", ""), ("", "")])
+    func buffers(content: String, text: String) {
+        #expect(String(buffer: content.utf8.map { CChar(truncatingIfNeeded: $0) }) == text)
+    }
+
     @Test("Names are sorted by their UTF-8 bytes") func order() {
         #expect(["b", "ä", "a", "Z", "z"].sorted(by: precedes) == ["Z", "a", "b", "z", "ä"])
     }

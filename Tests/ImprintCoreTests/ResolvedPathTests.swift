@@ -22,6 +22,15 @@ import Testing
         }
     }
 
+    @Test("A broken link exists, but not the file that it names") func brokenLink() throws {
+        try withFolders { folder in
+            let link = folder.appending(path: "broken")
+            try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "nowhere")
+            #expect(exists(link) && exists(folder.appending(path: "photos/")))
+            #expect(!exists(folder.appending(path: "nowhere")))
+        }
+    }
+
     @Test("Only the folder itself is not strictly inside") func strictly() throws {
         try withFolders { folder in
             let (photos, link) = (folder.appending(path: "photos"), folder.appending(path: "link"))

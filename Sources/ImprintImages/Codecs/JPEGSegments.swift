@@ -7,6 +7,16 @@ struct JPEGSegments: Sequence, IteratorProtocol {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
+    /// The marker of a comment segment (COM; ITU-T T.81, B.2.4.5).
+    static let commentMarker: UInt8 = 0xFE
+
+    /// Returns the bytes of a segment: 0xFF, its marker, the length of the rest in two bytes, and its content.
+    /// - Precondition: The content has at most 65,533 bytes.
+    static func segment(_ marker: UInt8, _ content: [UInt8]) -> [UInt8] {
+        let length = UInt16(content.count + 2)
+        return [0xFF, marker, UInt8(length >> 8), UInt8(length & 0xFF)] + content
+    }
+
     /// Returns the next segment: its marker (the byte after 0xFF) and its content; nil at the first scan, at an invalid length or at the end.
     mutating func next() -> (marker: UInt8, content: ArraySlice<UInt8>)? {
         while let marker = nextMarker() {

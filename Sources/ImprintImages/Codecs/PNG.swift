@@ -2,6 +2,7 @@
     internal import CImprintCodecs
     internal import CPNG
     internal import Foundation
+    internal import ImprintCore
 
     /// Reads and writes PNG with the simplified interface of libpng; reads very large images row by row.
     enum PNG {
@@ -55,9 +56,7 @@
             switch status {
             case IMPRINT_DECODED: return image
             case IMPRINT_OUT_OF_MEMORY: throw .decoderOutOfMemory(file, .png)
-            default:
-                let text = String(decoding: message.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-                throw failure(text, file: file)
+            default: throw failure(String(buffer: message), file: file)
             }
         }
 

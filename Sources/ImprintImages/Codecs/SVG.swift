@@ -64,9 +64,7 @@ package enum SVG {
         var image = imprint_svg_image()
         var message = [CChar](repeating: 0, count: 256)
         let status = imprint_render_svg(bytes, bytes.count, UInt32(longerSide), &image, &message)
-        let reason = message.withUnsafeBufferPointer { message in
-            message.baseAddress.map { String(cString: $0).split(whereSeparator: \.isWhitespace) } ?? []
-        }.joined(separator: " ")
+        let reason = String(buffer: message).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         switch status {
         case IMPRINT_SVG_MISSING_LIBRARY: return nil
         case IMPRINT_SVG_OUT_OF_MEMORY: throw .outOfMemory(file: file, reason: "librsvg cannot render the drawing")

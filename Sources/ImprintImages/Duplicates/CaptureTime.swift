@@ -39,9 +39,8 @@ enum CaptureTime {
         let block =
             header + directory([0x87, 0x69], long, count: 1, offset: 26)
             + directory([0x90, 0x03], ascii, count: 20, offset: 44) + Array(time.utf8) + [0]
-        let content = Array("Exif\0\0".utf8) + block
-        let startOfImage = jpeg.prefix(2)
-        return startOfImage + [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content + jpeg.dropFirst(2)
+        let segment = JPEGSegments.segment(0xE1, Array("Exif\0\0".utf8) + block)
+        return jpeg.prefix(2) + segment + jpeg.dropFirst(2)
     }
 
     /// Converts a time such as "2019:07:21 14:03:59" to seconds since the year 0 of the Gregorian calendar.
