@@ -34,7 +34,7 @@ func forEachPhoto(
         } _: { photo in
             Swift.Result {
                 if let problem = photo.problem { throw PhotoFailure(description: "\(photo.path): \(problem)") }
-                return try output.prepared(photo.wrappingFailures { try classify(photo) }, of: photo)
+                return try photo.wrappingFailures { try output.prepared(classify(photo), of: photo) }
             }
         } receive: { photo, outcome in
             progress.done += 1
@@ -58,7 +58,7 @@ func forEachPhoto(
     for line in try output.finish(isComplete: photos.isAtEnd) { Terminal.note(line) }
     if Interrupt.isRequested {
         Terminal.note(
-            "Interrupted after \(TextTable.counted(progress.done, "photo")); all results until then are complete.")
+            "Interrupted after \(counted(progress.done, "photo")); all results until then are complete.")
         throw Interrupt.exitCode
     }
     if photos.hasList && progress.failures > 0 {
@@ -68,13 +68,14 @@ func forEachPhoto(
 }
 
 extension PhotoInput {
-    /// Calls `body`, and turns errors of the prediction that depend on the photo into a `PhotoFailure` with its path.
+    /// Calls `body`, and turns errors that depend on the photo and do not name it into a `PhotoFailure` with its path.
     fileprivate func wrappingFailures<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
-        } catch let error as ImprintError {
+        } catch {
             switch error {
-            case .nonFiniteOutput, .unsupportedImageSize: throw PhotoFailure(description: "\(path): \(error)")
+            case ImprintError.nonFiniteOutput, ImprintError.unsupportedImageSize, ImageError.unencodable:
+                throw PhotoFailure(description: "\(path): \(error)")
             default: throw error
             }
         }

@@ -188,6 +188,17 @@ import Testing
         }
     }
 
+    @Test("A photo that is too long for a JPEG is also annotated") func annotatedPanorama() throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(photos: [:], to: folder)
+            let photo = folder.appending(path: "wide.png")
+            try ImageFile.write(RasterImage(width: 66_000, height: 20, filledWith: 240), to: photo)
+            let run = try imprint("classify", "m.imprint", "wide.png", "--annotate", "n", folder: folder)
+            #expect(run.status == 0 && run.output.contains("wide.png: bright"), "\(run.errors)")
+            #expect(try ImageFile.information(of: folder.appending(path: "n/wide.jpg")).width == 64_800)
+        }
+    }
+
     @Test("detect --annotate draws the boxes on the photo")
     func annotatedBoxes() throws {
         try withTemporaryFolder { folder in

@@ -49,6 +49,22 @@ import Testing
         #expect(width == 2 || image.samples.contains(255))
     }
 
+    @Test(
+        "A copy of a photo that is too long for a JPEG is scaled down to its limit",
+        arguments: [(66_000, 20), (20, 66_000)])
+    func panorama(width: Int, height: Int) throws {
+        try withTemporaryFolder { folder in
+            let photo = folder.appending(path: "photo.png")
+            try ImageFile.write(RasterImage(width: width, height: height, filledWith: 200), to: photo)
+            let bytes = try ImageAnnotation(captions: ["a", "b", "c"]).copy(of: photo, source: "photo")
+            let copy = folder.appending(path: "copy.jpg")
+            try Data(bytes).write(to: copy)
+            let image = try ImageFile.information(of: copy)
+            #expect((60_000...ImageFile.jpegSideLimit).contains(max(image.width, image.height)))
+            #expect(min(image.width, image.height) < 150)
+        }
+    }
+
     @Test("A copy is upright, scaled down, and recognized by its photo")
     func copy() throws {
         try withTemporaryFolder { folder in

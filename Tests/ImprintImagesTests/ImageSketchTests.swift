@@ -41,6 +41,12 @@ import Testing
             let image = RasterImage(width: width, height: height, channels: 1).shrunk(toShortSide: side)
             #expect([image.width, image.height] == expected)
         }
+        for (width, height, side, expected) in [
+            (400, 300, 100, [100, 75]), (300, 400, 100, [75, 100]), (50, 64, 64, [50, 64]), (10_000, 1, 64, [64, 1]),
+        ] {
+            let image = RasterImage(width: width, height: height, channels: 1).shrunk(toLongSide: side)
+            #expect([image.width, image.height] == expected)
+        }
     }
 
     @Test("A damaged file is an error") func damaged() throws {

@@ -26,6 +26,8 @@ package struct ImageAnnotation: Sendable {
 
     /// The short side of an annotated copy, in pixels; larger photos are scaled down, and small ones are enlarged to at least a quarter of it.
     package static let shortSide = 1080
+    /// The maximum long side of an annotated copy without its captions, which leaves room for ten captions in a JPEG (`ImageFile.jpegSideLimit`).
+    private static let longSide = 60 * shortSide
 
     /// Returns the annotated copy of a photo as a JPEG, upright and in sRGB.
     /// - Parameters:
@@ -34,6 +36,7 @@ package struct ImageAnnotation: Sendable {
     /// - Throws: `ImageError` if the photo cannot be decoded, or its copy cannot be encoded.
     package func copy(of photo: URL, source: String) throws(ImageError) -> [UInt8] {
         let image = try ImageFile.decode(photo, coveringShortSide: Self.shortSide).shrunk(toShortSide: Self.shortSide)
+            .shrunk(toLongSide: Self.longSide)
         let jpeg = try ImageFile.encodeJPEG(drawn(on: image))
         return jpeg.prefix(2) + Self.comment(source) + jpeg.dropFirst(2)
     }
@@ -44,10 +47,10 @@ package struct ImageAnnotation: Sendable {
         return firstBytes(start.count, of: url) == start
     }
 
-    /// A COM segment (ITU-T T.81, B.2.4.5): marker, length with these two bytes, text.
+    /// Returns the comment segment of the copy of a photo.
     private static func comment(_ source: String) -> [UInt8] {
-        let text = Array("Imprint annotated photo \(SHA256.hexadecimal(of: Array(source.utf8)))".utf8)
-        return [0xFF, 0xFE, 0, UInt8(text.count + 2)] + text
+        let text = "Imprint annotated photo \(SHA256.hexadecimal(of: Array(source.utf8)))"
+        return JPEGSegments.segment(JPEGSegments.commentMarker, Array(text.utf8))
     }
 }
 

@@ -38,10 +38,13 @@ package enum ImageFile {
     /// The maximum size of an image file in bytes (1 GiB), because the whole file is read into memory.
     package static let byteLimit = 1 << 30
 
+    /// The maximum length of a side of a JPEG, in pixels.
+    package static let jpegSideLimit = 65_500
+
     /// Encodes an image as a JPEG of the given quality (1…100); transparency is flattened on white.
     ///
     /// Colour has full resolution (4:4:4).
-    /// - Throws: `ImageError` if a side is longer than 65,500 pixels.
+    /// - Throws: `ImageError` if a side is longer than `jpegSideLimit`.
     package static func encodeJPEG(_ image: RasterImage, quality: Int = 90) throws(ImageError) -> [UInt8] {
         try JPEG.encode(image.flattenedOnWhite(), quality: quality)
     }
@@ -99,7 +102,7 @@ package enum ImageFile {
             throw .outOfMemory(file: url, reason: "the file has \(SystemMemory.text(status.size))")
         }
         guard let stream = fopen(url.displayPath, "rb") else {
-            throw .unreadable(file: url, reason: String(cString: strerror(errno)))
+            throw .unreadable(file: url, reason: errorText(errno))
         }
         defer { fclose(stream) }
         // Read without a copy: copying megabytes takes as long as scaling down a decoded photo.
@@ -118,11 +121,10 @@ extension RasterImage {
     func checkJPEG(quality: Int) throws(ImageError) {
         precondition((1...100).contains(quality), "the quality of a JPEG must be 1 to 100, not \(quality)")
         precondition(channels != 4, "a JPEG cannot have an alpha channel")
-        let longestSide = 65_500
-        guard max(width, height) <= longestSide else {
+        guard max(width, height) <= ImageFile.jpegSideLimit else {
             throw .unencodable(
                 format: "JPEG",
-                reason: "it has \(width)x\(height) pixels, expected at most \(longestSide) per side")
+                reason: "it has \(width)x\(height) pixels, expected at most \(ImageFile.jpegSideLimit) per side")
         }
     }
 }

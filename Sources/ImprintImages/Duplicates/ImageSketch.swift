@@ -55,10 +55,15 @@ package struct ImageSketch: Sendable, Hashable {
 
 extension RasterImage {
     /// Returns the image scaled down to the given short side; unchanged if its short side is not longer.
-    package func shrunk(toShortSide side: Int) -> RasterImage {
-        let shortSide = min(width, height)
-        guard shortSide > side else { return self }
-        func scaled(_ length: Int) -> Int { max((length * side + shortSide / 2) / shortSide, 1) }
+    package func shrunk(toShortSide side: Int) -> RasterImage { shrunk(from: min(width, height), to: side) }
+
+    /// Returns the image scaled down to the given long side; unchanged if its long side is not longer.
+    package func shrunk(toLongSide side: Int) -> RasterImage { shrunk(from: max(width, height), to: side) }
+
+    /// Returns the image scaled down so that a side of `length` pixels gets `side` pixels; unchanged if it is not longer.
+    private func shrunk(from length: Int, to side: Int) -> RasterImage {
+        guard length > side else { return self }
+        func scaled(_ other: Int) -> Int { max((other * side + length / 2) / length, 1) }
         return CropAndScale.scaleFill.apply(self, width: scaled(width), height: scaled(height))
     }
 
