@@ -1,4 +1,5 @@
 package import Foundation
+internal import Synchronization
 
 /// Writes files so that a crash at any time leaves either the complete old file or the complete new file.
 ///
@@ -89,27 +90,64 @@ package enum AtomicFile {
     package static func create(_ url: URL, _ body: (borrowing Output) throws -> Void) throws -> Bool {
         let path = url.path
         let folder = url.deletingLastPathComponent().path
-        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: path)
-        defer { unlink(temporary) }
-        do {
+        return try Draft(in: folder, shownAs: path, body).create(at: path)
+    }
+
+    /// A file whose content is written before its name is known.
+    ///
+    /// The content is in a temporary file in the same folder, which is removed with this object.
+    package final class Draft: Sendable {
+        private let folder: String
+        private let temporary: String
+
+        /// Writes the content.
+        /// - Parameters:
+        ///   - folder: The folder of the file.
+        ///   - body: Writes the content.
+        /// - Throws: `FileError`, which names the folder, and the errors of `body`.
+        package convenience init(in folder: URL, _ body: (borrowing Output) throws -> Void) throws {
+            try self.init(in: folder.path, shownAs: folder.path, body)
+        }
+
+        fileprivate init(in folder: String, shownAs path: String, _ body: (borrowing Output) throws -> Void) throws {
+            self.folder = folder
+            let (descriptor, temporary) = try AtomicFile.createTemporaryFile(in: folder, shownAs: path)
+            self.temporary = temporary
             defer { close(descriptor) }
             try body(Output(descriptor: descriptor, path: path))
-            try check(retryingInterrupts { fsync(descriptor) }, path)
         }
-        // Unlike a rename, a link never replaces a file.
-        if link(temporary, path) != 0 {
-            let code = errno
-            if code == EEXIST { return false }
-            // Some file systems, such as FAT, have no hard links.
-            guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code) else {
-                throw FileError.cannotWrite(path, errno: code)
+
+        deinit { unlink(temporary) }
+
+        /// Creates the file in the folder, unless a file, folder or link of that name exists.
+        /// - Returns: Whether the file was created; `false` if the name exists.
+        /// - Throws: `FileError`.
+        package func create(_ name: String) throws(FileError) -> Bool { try create(at: "\(folder)/\(name)") }
+
+        fileprivate func create(at path: String) throws(FileError) -> Bool {
+            try flush(shownAs: path)
+            // Unlike a rename, a link never replaces a file.
+            if link(temporary, path) != 0 {
+                let code = errno
+                if code == EEXIST { return false }
+                // Some file systems, such as FAT, have no hard links.
+                guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code) else {
+                    throw .cannotWrite(path, errno: code)
+                }
+                if exists(URL(filePath: path)) { return false }
+                try AtomicFile.check(rename(temporary, path), path)
             }
-            var status = stat()
-            if lstat(path, &status) == 0 { return false }
-            try check(rename(temporary, path), path)
+            try AtomicFile.confirmNames(in: folder, shownAs: path)
+            return true
         }
-        try confirmNames(in: folder, shownAs: path)
-        return true
+
+        /// Flushes the content to the disk.
+        private func flush(shownAs path: String) throws(FileError) {
+            let descriptor = retryingInterrupts { open(temporary, O_RDONLY | O_CLOEXEC) }
+            guard descriptor >= 0 else { throw .cannotWrite(path, errno: errno) }
+            defer { close(descriptor) }
+            try AtomicFile.check(retryingInterrupts { fsync(descriptor) }, path)
+        }
     }
 
     /// Creates or replaces the file at `url` with `bytes`, as `write(to:permissions:isLocked:_:)` does.
@@ -192,14 +230,19 @@ package enum AtomicFile {
         return status.st_mode & 0o777
     }
 
+    /// The number in the name of the next temporary file.
+    ///
+    /// The names are unique in this process: with thousands of drafts, trying names would take long.
+    private static let nextNumber = Atomic(0)
+
     /// Creates a temporary file, whose permissions are the given ones or 0644, both minus the umask.
     /// - Parameter leftover: The path of the temporary file, which is replaced if it exists; nil for a new name in the folder.
     private static func createTemporaryFile(
         in folder: String, shownAs path: String, permissions: mode_t? = nil, replacing leftover: String? = nil
     ) throws(FileError) -> (Int32, String) {
-        // The name does not contain the target's name, which may already have the maximum length.
-        var number = 0
         while true {
+            // The name does not contain the target's name, which may already have the maximum length.
+            let number = nextNumber.add(1, ordering: .relaxed).oldValue
             let temporary = leftover ?? "\(folder)/.imprint-\(getpid())-\(number).partial"
             if leftover != nil { unlink(temporary) }
             let descriptor = retryingInterrupts {
@@ -207,7 +250,6 @@ package enum AtomicFile {
             }
             if descriptor >= 0 { return (descriptor, temporary) }
             if errno != EEXIST || leftover != nil { throw .cannotWrite(path, errno: errno) }
-            number += 1
         }
     }
 

@@ -4,10 +4,13 @@ internal import ImprintImages
 
 /// Writes detections, cut out of their photos, into one folder per label, without replacing files.
 final class DetectionCrops {
-    /// A crop of a detection.
+    /// A crop of a detection, in a hidden file until its name is known.
     struct Crop {
-        let label: String
-        let jpeg: [UInt8]
+        /// The folder of its label.
+        let folder: URL
+        /// The digest of its JPEG.
+        let digest: String
+        let file: AtomicFile.Draft
     }
 
     /// The quality of the JPEG files; higher than that of annotated copies, because crops are often training data.
@@ -37,11 +40,14 @@ final class DetectionCrops {
 
     var summary: String {
         let earlier = unchanged > 0 ? "; \(unchanged) more were there already" : ""
-        return "Wrote \(written) \(written == 1 ? "crop" : "crops") to \(path)\(earlier)."
+        return "Wrote \(counted(written, "crop")) to \(path)\(earlier)."
     }
 
-    /// Returns the detections of a photo, cut out of the upright photo at full resolution; any number of threads can call it.
-    /// - Throws: `ImageError` if the photo cannot be decoded or a crop cannot be encoded.
+    /// Cuts the detections of a photo out of the upright photo at full resolution; any number of threads can call it.
+    ///
+    /// A photo can have a thousand detections, so each crop is written as soon as it is encoded. A crop that is too long for a JPEG is scaled down.
+    /// - Returns: The crops, whose hidden files are removed unless `write(_:of:)` names them.
+    /// - Throws: `ImageError` if the photo cannot be decoded or a crop cannot be encoded, `FileError` if a crop cannot be written.
     func crops(of photo: PhotoInput, _ result: PhotoResult) throws -> [Crop] {
         let boxes = result.classifications.compactMap { classification in
             classification.box.map { (classification.label, $0) }
@@ -49,13 +55,17 @@ final class DetectionCrops {
         guard !boxes.isEmpty else { return [] }
         let image = try StoredImage(photo.url, coveringShortSide: nil)
         return try boxes.map { label, box in
-            Crop(
-                label: label,
-                jpeg: try ImageFile.encodeJPEG(image.cropped(to: box.clippedToImage).upright, quality: Self.quality))
+            let part = image.cropped(to: box.clippedToImage).upright.shrunk(toLongSide: ImageFile.jpegSideLimit)
+            let jpeg = try ImageFile.encodeJPEG(part, quality: Self.quality)
+            let target = folder.appending(path: SortedCopies.folderName(label, noneName: ""))
+            try AtomicFile.makeFolder(target)
+            return Crop(
+                folder: target, digest: SHA256.hexadecimal(of: jpeg),
+                file: try AtomicFile.Draft(in: target) { try $0.write(jpeg) })
         }
     }
 
-    /// Writes the crops of a photo under its name with a number.
+    /// Gives the crops of a photo its name with a number.
     ///
     /// Each existing crop of the name is read once, so the time is proportional to the number of crops.
     /// - Throws: `FileError` if a crop cannot be written.
@@ -63,31 +73,28 @@ final class DetectionCrops {
         let name = URL(filePath: photo.relativePath).lastPathComponent
         var paths: Set<String> = []
         for crop in crops {
-            let target = folder.appending(path: SortedCopies.folderName(crop.label, noneName: ""))
-            try AtomicFile.makeFolder(target)
-            let path = target.appending(path: name).displayPath
+            let path = crop.folder.appending(path: name).displayPath
             paths.insert(path)
             var names =
                 variants.removeValue(forKey: path)
                 ?? Variants(names: AnyIterator(copyNames(name, fileExtension: "jpg").makeIterator()))
-            try write(crop, to: target, &names)
+            try write(crop, &names)
             variants[path] = names
         }
         for path in paths where variants[path].map({ $0.count < Self.keptVariants }) ?? false { variants[path] = nil }
     }
 
-    /// Writes a crop under the first free name, unless one of the names has an equal crop.
-    private func write(_ crop: Crop, to target: URL, _ variants: inout Variants) throws {
-        let digest = SHA256.hexadecimal(of: crop.jpeg)
-        var isThere = variants.digests.contains(digest)
+    /// Gives a crop the first free name, unless one of the names has an equal crop.
+    private func write(_ crop: Crop, _ variants: inout Variants) throws {
+        var isThere = variants.digests.contains(crop.digest)
         while !isThere, let name = variants.names.next() {
             variants.count += 1
-            let url = target.appending(path: name)
+            let url = crop.folder.appending(path: name)
             if FileStatus(url)?.isFile == true, let data = try? Data(contentsOf: url) {
                 variants.digests.insert(SHA256.hexadecimal(of: Array(data)))
-                isThere = variants.digests.contains(digest)
-            } else if !exists(url), try AtomicFile.create(url, { try $0.write(crop.jpeg) }) {
-                variants.digests.insert(digest)
+                isThere = variants.digests.contains(crop.digest)
+            } else if !exists(url), try crop.file.create(name) {
+                variants.digests.insert(crop.digest)
                 written += 1
                 return
             }

@@ -45,6 +45,43 @@ import Testing
         }
     }
 
+    @Test("The name of a draft is chosen later, never replaces a file, and no temporary file remains")
+    func draft() throws {
+        try withTemporaryFolder { folder in
+            try AtomicFile.write([7], to: folder.appending(path: "taken"))
+            do {
+                let drafts = try (1...3).map { number in
+                    try AtomicFile.Draft(in: folder) { try $0.write([UInt8(number)]) }
+                }
+                #expect(try names(in: folder).count == 4)
+                #expect(try drafts[0].create("taken") == false)
+                #expect(try drafts[0].create("first"))
+                #expect(try drafts[1].create("second"))
+            }
+            #expect(try names(in: folder) == ["first", "second", "taken"])
+            #expect(try Data(contentsOf: folder.appending(path: "first")) == Data([1]))
+            #expect(try Data(contentsOf: folder.appending(path: "second")) == Data([2]))
+            #expect(try Data(contentsOf: folder.appending(path: "taken")) == Data([7]))
+        }
+    }
+
+    @Test("A draft that cannot be written leaves no temporary file") func failedDraft() throws {
+        struct Failure: Error {}
+        try withTemporaryFolder { folder in
+            #expect(throws: Failure.self) {
+                try AtomicFile.Draft(in: folder) { output in
+                    try output.write([9])
+                    throw Failure()
+                }
+            }
+            #expect(try names(in: folder) == [])
+            let error = #expect(throws: FileError.self) {
+                try AtomicFile.Draft(in: folder.appending(path: "missing")) { try $0.write([9]) }
+            }
+            #expect(error?.description.contains("missing: cannot be written") == true)
+        }
+    }
+
     @Test("A write under a lock replaces the temporary file of a killed process") func lockedLeftOver() throws {
         try withTemporaryFolder { folder in
             let (url, leftOver) = (folder.appending(path: "key"), folder.appending(path: "key.partial"))
