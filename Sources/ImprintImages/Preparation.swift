@@ -6,7 +6,7 @@ package import ImprintCore
 /// The originals do not change. Each photo becomes a JPEG in the folder of the same name. The short side of the copy has at most
 /// `shortSide` pixels: larger photos are scaled down, and smaller ones keep their size because training enlarges them. A copy keeps
 /// the modification time of its original and names it in a comment (`CopyComment`). A later run thus recognizes finished copies,
-/// and an interrupted run continues. A run overwrites only copies of the same original.
+/// and an interrupted run continues, also after a power cut. A run overwrites only copies of the same original, and empty copies.
 package struct Preparation: Sendable, Hashable {
     /// The result of a run.
     package struct Outcome: Sendable {
@@ -103,7 +103,7 @@ package struct Preparation: Sendable, Hashable {
         let time = modificationTime(original)
         // Setting a time drops fractions of a microsecond.
         if let time, let copyTime = modificationTime(target), abs(copyTime.timeIntervalSince(time)) < 1e-3,
-            CopyComment(target) == comment
+            comment.isOfWholeCopy(at: target)
         {
             return .unchanged
         }
@@ -135,7 +135,7 @@ package struct Preparation: Sendable, Hashable {
         guard rename(partial.displayPath, target.displayPath) == 0 else {
             let code = errno
             try? FileManager.default.removeItem(at: partial)
-            let error = ImageError.unwritable(file: target, reason: String(cString: strerror(code)))
+            let error = ImageError.unwritable(file: target, reason: errorText(code))
             // A name that is too long affects only this photo; any other failure affects the folder.
             guard code == ENAMETOOLONG else { throw error }
             return .unreadable(error)
@@ -156,7 +156,8 @@ package struct Preparation: Sendable, Hashable {
         var targets = zip(names, kept).map { output.appending(path: $1 ?? $0.source) }
         for index in order where kept[index] == nil {
             let isFree = { (path: String) in
-                !taken.contains(path.lowercased()) && !exists(output.appending(path: path))
+                let target = output.appending(path: path)
+                return !taken.contains(path.lowercased()) && (!exists(target) || isEmptyCopy(target))
             }
             guard let path = names[index].candidates.first(where: isFree) else { continue }
             taken.insert(path.lowercased())

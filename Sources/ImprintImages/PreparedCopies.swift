@@ -3,16 +3,16 @@ internal import ImprintCore
 
 /// A comment in a prepared copy that identifies its original: path in the data set, number of bytes, and a digest of the end.
 ///
-/// It is a comment segment (COM; ITU-T T.81, B.2.4.5) right after the start of the JPEG.
+/// It is a comment segment of the JPEG, which also contains a digest of the data after it.
 struct CopyComment: Equatable {
     /// The UTF-8 of the path of the original, relative to its data set.
     ///
     /// Bytes, because canonically equivalent strings are equal but name different files.
     let source: [UInt8]
-    /// The number of bytes of the original, a space, and 16 digits of the SHA-256 digest of the last 64 KiB.
+    /// The number of bytes of the original, and 16 digits of the SHA-256 digest of its last 64 KiB.
     ///
-    /// It distinguishes photos of equal size and time that swap names, without reading the whole files.
-    private let content: String
+    /// They distinguish photos of equal size and time that swap names, without reading the whole files.
+    private let original: [String]
 
     private static let prefix = "Imprint copy of "
     private static let separator = " bytes: "
@@ -25,28 +25,55 @@ struct CopyComment: Equatable {
         var end = [UInt8](repeating: 0, count: min(byteCount, 1 << 16))
         // A file that cannot be read has no copy, so its comment does not matter.
         _ = try? end.withUnsafeMutableBytes { try file?.read(into: $0, at: byteCount - $0.count) }
-        content = "\(byteCount) \(SHA256.hexadecimal(of: end).prefix(16))"
+        original = ["\(byteCount)", Self.digest(of: end)]
     }
 
     /// Reads the comment in the copy at `url`; fails if the copy has no comment.
     init?(_ url: URL) {
-        guard let bytes = firstBytes(1 << 17, of: url), bytes.starts(with: [0xFF, 0xD8]),
-            let comment = JPEGSegments(bytes).first(where: {
-                $0.marker == 0xFE && $0.content.starts(with: Self.prefix.utf8)
-            })
-        else { return nil }
-        let text = comment.content.dropFirst(Self.prefix.utf8.count)
-        guard let separator = text.firstRange(of: Array(Self.separator.utf8)) else { return nil }
-        content = String(decoding: text[..<separator.lowerBound], as: UTF8.self)
-        source = Array(text[separator.upperBound...])
+        guard let bytes = firstBytes(1 << 17, of: url), let (comment, _, _) = Self.find(in: bytes) else { return nil }
+        self = comment
+    }
+
+    private init(source: [UInt8], original: [String]) { (self.source, self.original) = (source, original) }
+
+    /// Whether the file at `url` is a copy with this comment and has all of its data.
+    ///
+    /// After a power cut, the data of a copy can be lost although its name, time and comment are not.
+    func isOfWholeCopy(at url: URL) -> Bool {
+        guard let bytes = firstBytes(ImageFile.byteLimit, of: url), let (comment, digest, data) = Self.find(in: bytes)
+        else {
+            return false
+        }
+        return comment == self && digest == Self.digest(of: data)
     }
 
     /// Inserts the comment into a JPEG.
     func inserted(into jpeg: [UInt8]) -> [UInt8] {
-        let text = Array("\(Self.prefix)\(content)\(Self.separator)".utf8) + source
-        // A path has at most 4,096 bytes, a segment 65,533.
-        let length = UInt16(text.count + 2)
-        return jpeg.prefix(2) + [0xFF, 0xFE, UInt8(length >> 8), UInt8(length & 0xFF)] + text + jpeg.dropFirst(2)
+        let data = jpeg.dropFirst(2)
+        let fields = (original + [Self.digest(of: data)]).joined(separator: " ")
+        // A path has at most 4,096 bytes.
+        let text = Array("\(Self.prefix)\(fields)\(Self.separator)".utf8) + source
+        return jpeg.prefix(2) + JPEGSegments.segment(JPEGSegments.commentMarker, text) + data
+    }
+
+    /// Returns the comment in a copy, the digest in it, and the data after it; nil if the copy has no comment.
+    ///
+    /// Copies of earlier versions have an empty digest.
+    private static func find(in bytes: [UInt8]) -> (comment: CopyComment, digest: String, data: ArraySlice<UInt8>)? {
+        guard bytes.starts(with: [0xFF, 0xD8]),
+            let segment = JPEGSegments(bytes).first(where: {
+                $0.marker == JPEGSegments.commentMarker && $0.content.starts(with: prefix.utf8)
+            })
+        else { return nil }
+        let text = segment.content.dropFirst(prefix.utf8.count)
+        guard let range = text.firstRange(of: Array(separator.utf8)) else { return nil }
+        let fields = String(decoding: text[..<range.lowerBound], as: UTF8.self).split(separator: " ").map(String.init)
+        let comment = CopyComment(source: Array(text[range.upperBound...]), original: Array(fields.prefix(2)))
+        return (comment, fields.dropFirst(2).joined(), bytes[segment.content.endIndex...])
+    }
+
+    private static func digest(of bytes: some Sequence<UInt8>) -> String {
+        String(SHA256.hexadecimal(of: Array(bytes)).prefix(16))
     }
 }
 
@@ -89,12 +116,14 @@ struct CopyNames {
 
 /// The files in a folder of prepared copies before a run.
 struct ExistingCopies {
-    /// The paths of all files, relative to the folder.
+    /// The paths of all files but empty copies, relative to the folder.
     let paths: [String]
     private let pathsBySource: [[UInt8]: [String]]
 
     init(in folder: URL) throws(ImageError) {
-        paths = FileStatus(folder) == nil ? [] : try Self.filePaths(in: folder)
+        paths =
+            FileStatus(folder) == nil
+            ? [] : try Self.filePaths(in: folder).filter { !isEmptyCopy(folder.appending(path: $0)) }
         var pathsBySource: [[UInt8]: [String]] = [:]
         for path in paths where path.hasSuffix(".jpg") {
             guard let comment = CopyComment(folder.appending(path: path)) else { continue }
@@ -130,8 +159,9 @@ func modificationTime(_ url: URL) -> Date? {
     return attributes?[.modificationDate] as? Date
 }
 
-/// Whether there is a file, folder or link at `url`, including a broken link.
-func exists(_ url: URL) -> Bool {
+/// Whether the file at `url` is an empty JPEG, as a copy can be after a power cut.
+func isEmptyCopy(_ url: URL) -> Bool {
     var status = stat()
-    return lstat(url.displayPath, &status) == 0
+    return url.pathExtension == "jpg" && lstat(url.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        && status.st_size == 0
 }

@@ -130,26 +130,44 @@ import Testing
             #expect(try prepare(data, output).skipped.map(\.url.lastPathComponent) == ["note.jpg"])
             let first = try Data(contentsOf: output.appending(path: "l/0.jpg"))
             try FileManager.default.removeItem(at: output.appending(path: "l/0.jpg"))
-            // A finished copy is not made again, even if its content was changed.
             let copy = output.appending(path: "l/1.jpg")
-            let time = try #require(FileManager.default.attributesOfItem(atPath: copy.path)[.modificationDate] as? Date)
-            let changed = try Data(contentsOf: copy) + Data("mark".utf8)
-            try changed.write(to: copy)
-            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: copy.path)
+            let (content, stamp) = (try Data(contentsOf: copy), FileStamp(copy))
             let again = try prepare(data, output)
             #expect(again.images == 4 && again.unchanged == 3 && again.skipped.count == 1)
             #expect(try Data(contentsOf: output.appending(path: "l/0.jpg")) == first)
-            #expect(try Data(contentsOf: copy) == changed)
+            #expect(FileStamp(copy) == stamp)
             // A changed original is copied again.
             try write(.scene(50), to: data.appending(path: "l/1.png"))
             #expect(try prepare(data, output).unchanged == 3)
-            #expect(try Data(contentsOf: copy) != changed)
+            #expect(try Data(contentsOf: copy) != content)
             // The copy of an original that has become unreadable is removed.
             try Data("not an image".utf8).write(to: data.appending(path: "l/2.png"))
             #expect(try prepare(data, output).skipped.count == 2)
             #expect(try files(output) == [".prepared.json", "l/0.jpg", "l/1.jpg", "l/3.jpg"])
             #expect(originals.count == 5)
             #expect(try Data(contentsOf: data.appending(path: "l/0.png")) == originals[0])
+        }
+    }
+
+    @Test(
+        "A copy whose data was lost in a power cut is made again",
+        arguments: [(0, 0), (1, 0), (1, 1)])
+    func lostData(keptHalves: Int, zeroHalves: Int) throws {
+        try withTemporaryFolder { root in
+            let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
+            for index in 0..<2 { try write(.scene(UInt64(index)), to: data.appending(path: "l/\(index).png")) }
+            _ = try prepare(data, output)
+            let copy = output.appending(path: "l/1.jpg")
+            let whole = try Data(contentsOf: copy)
+            let time = try #require(FileManager.default.attributesOfItem(atPath: copy.path)[.modificationDate] as? Date)
+            // The first half has the comment.
+            let half = whole.count / 2
+            try (whole.prefix(keptHalves * half) + Data(count: zeroHalves * (whole.count - half))).write(to: copy)
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: copy.path)
+            let again = try prepare(data, output)
+            #expect(again.images == 2 && again.unchanged == 1 && again.strays.isEmpty)
+            #expect(try Data(contentsOf: copy) == whole)
+            #expect(try prepare(data, output).unchanged == 2)
         }
     }
 
