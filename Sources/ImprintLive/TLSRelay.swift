@@ -6,7 +6,7 @@ internal import Synchronization
 /// A connection of another device, whose bytes it forwards to the server on this machine and back.
 ///
 /// It ends if the handshake takes more than 10 seconds, if the server admits no request within 30 seconds, or if it transfers nothing
-/// for 90 seconds; the server answers within 60 seconds.
+/// for 90 seconds; the server answers within 60 seconds. The connection to the server then stays open until the server has ended it.
 final class TLSRelay: Sendable {
     /// The IP address of the device.
     let device: String
@@ -168,11 +168,13 @@ extension TLSRelay {
         }
     }
 
-    /// Ends the requests, and waits until the server has ended the connection, also after the time limit for unauthenticated clients.
+    /// Ends the requests, and waits until the server has ended the connection.
+    ///
+    /// No time limit applies: the server may have received further requests, and without the port of this connection, they would count as
+    /// requests of this machine.
     func drain(_ server: Socket) {
         server.shutDown(Int(SHUT_WR))
-        let deadline = ContinuousClock.now + Self.limits.idle
-        while wait(0, on: server, POLLIN, until: deadline, needsAdmission: false) {
+        while wait(0, on: server, POLLIN, until: nil) {
             do { _ = try server.read(atMost: 1 << 14) } catch SocketError.blocked { continue } catch { return }
         }
     }
@@ -183,21 +185,24 @@ extension TLSRelay {
     }
 
     /// Waits for events of the device or of the server.
-    /// - Parameter needsAdmission: Whether the time limit for unauthenticated clients applies too.
+    /// - Parameter deadline: The time limit, besides that for unauthenticated clients; nil for neither of them.
     /// - Returns: `false` if a time limit is over or the connection must end.
     private func wait(
         _ deviceEvents: Int32, on server: Socket? = nil, _ serverEvents: Int32 = 0,
-        until deadline: ContinuousClock.Instant, needsAdmission: Bool = true
+        until deadline: ContinuousClock.Instant?
     ) -> Bool {
         // Without events to wait for, the end of a connection must not wake up the thread again and again.
         var descriptors = [(socket, deviceEvents)] + (server.map { [($0, serverEvents)] } ?? [])
         descriptors.removeAll { $0.1 == 0 }
         var polled = descriptors.map { pollfd(fd: $0.0.file.rawValue, events: Int16($0.1), revents: 0) }
         while !state.withLock({ $0.hasEnded }) {
-            let end = needsAdmission ? min(deadline, admissionDeadline) : deadline
-            let rest = (end - .now) / .milliseconds(1)
-            guard rest > 0 else { return false }
-            if poll(&polled, nfds_t(polled.count), Int32(rest.rounded(.up))) > 0 { return true }
+            var timeout: Int32 = -1
+            if let deadline {
+                let rest = (min(deadline, admissionDeadline) - .now) / .milliseconds(1)
+                guard rest > 0 else { return false }
+                timeout = Int32(rest.rounded(.up))
+            }
+            if poll(&polled, nfds_t(polled.count), timeout) > 0 { return true }
         }
         return false
     }
