@@ -6,6 +6,7 @@ It reads `IMPRINT --experimental-dump-help`, the JSON that swift-argument-parser
 """
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -13,14 +14,21 @@ import textwrap
 
 WIDTH = 150
 
-INTRODUCTION = """\
+
+def link(path):
+    """A link to a page with its title as text; the path is relative to docs/reference."""
+    page = pathlib.Path(__file__).parent / path
+    return f"[{page.read_text(encoding='utf-8').splitlines()[0].removeprefix('# ')}]({path})"
+
+
+INTRODUCTION = f"""\
 # Command-line reference
 
 `./run cli` generates this page from the help texts of `imprint`, which `imprint SUBCOMMAND --help` shows too. Do not edit it.
 
-- [command-line-behaviour.md](command-line-behaviour.md) describes what all subcommands share: exit codes, replaced files, pipes and names.
-- [json-output.md](json-output.md) and [json-results.md](json-results.md) describe the output of `--json`.
-- [hyperparameters.md](hyperparameters.md) has the ranges of the settings of training, and their names in Swift.
+- {link("command-line-behaviour.md")}: exit codes, replaced files, pipes and names.
+- {link("json-output.md")} and {link("json-results.md")}: the output of `--json`.
+- {link("hyperparameters.md")}: the ranges of the settings of training, and their names in Swift.
 """
 
 # The pages that explain a subcommand. Relative paths; a name without a folder is a page of docs/reference.
@@ -60,7 +68,7 @@ def output(*command):
 
 def fill(text):
     """The text in lines of at most WIDTH characters; code and links stay on one line."""
-    joined = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    joined = re.sub(r"\[[^\]]*\]\([^)]*\)|`[^`]*`", lambda part: part[0].replace(" ", "\0"), text)
     return textwrap.fill(joined, WIDTH, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
@@ -219,8 +227,7 @@ class Reference:
         if shared:
             parts.append(f"[Common options](#common-options): {', '.join(shared)}.")
         if name in GUIDES:
-            links = [f"[{path.split('/')[-1]}]({path})" for path in GUIDES[name]]
-            parts.append(fill(f"See also {', '.join(links)}."))
+            parts.append(fill(f"See also {', '.join(link(path) for path in GUIDES[name])}."))
         return parts
 
     def page(self):
