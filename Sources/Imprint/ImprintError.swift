@@ -258,5 +258,6 @@ extension ImprintError {
 /// Returns a list of the first five labels and the number of the others.
 func abbreviated(_ labels: [String]) -> String {
     guard !labels.isEmpty else { return "none" }
-    return labels.prefix(5).joined(separator: ", ") + (labels.count > 5 ? " and \(labels.count - 5) more labels" : "")
+    return labels.prefix(5).joined(separator: ", ")
+        + (labels.count > 5 ? " and \(counted(labels.count - 5, "more label"))" : "")
 }

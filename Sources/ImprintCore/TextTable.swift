@@ -15,9 +15,6 @@ package enum TextTable {
         }.joined(separator: "\n")
     }
 
-    /// Formats a count with its noun, such as "2 photos".
-    package static func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
-
     /// Formats a number, or returns a dash for 0.
     package static func orDash(_ number: Int, _ text: (Int) -> String) -> String { number == 0 ? "–" : text(number) }
 

@@ -87,35 +87,35 @@ extension ImageError {
             "The pixel buffer is invalid: found \(found), expected \(expected). "
                 + "Check width, height, layout and bytes per row."
         case .missingFolder(let folder):
-            "\(folder.displayPath) does not exist, expected a folder with one sub-folder of images per label. "
+            "\(folder.displayPath) does not exist, expected a folder with one sub-folder of photos per label. "
                 + "Check the path."
         case .notAFolder(let file):
-            "\(file.displayPath) is a file, expected a folder with one sub-folder of images per label."
+            "\(file.displayPath) is a file, expected a folder with one sub-folder of photos per label."
         case .emptyFolder(let folder):
-            "\(folder.displayPath) contains neither sub-folders nor images, expected one sub-folder of images per label."
+            "\(folder.displayPath) contains neither sub-folders nor photos, expected one sub-folder of photos per label."
         case .noClassFolders(let folder, let images):
-            "\(folder.displayPath) contains \(images == 1 ? "1 image" : "\(images) images") and no sub-folders. "
-                + "Put the images into one sub-folder per label, named after the label."
+            "\(folder.displayPath) contains \(counted(images, "photo")) and no sub-folders. "
+                + "Put the photos into one sub-folder per label, named after the label."
         case .tooFewClasses(let folder, let found, let minimum):
-            "\(folder.displayPath) has \(found.count) label sub-folder\(found.count == 1 ? "" : "s")"
+            "\(folder.displayPath) has \(counted(found.count, "label sub-folder"))"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
-                + ", expected at least \(minimum). Add a sub-folder of images for each further label."
+                + ", expected at least \(minimum). Add a sub-folder of photos for each further label."
         case .equalNames(let folder, let names):
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
                 + "\"\(names.joined(separator: "\" and \""))\", but consist of different Unicode characters. "
                 + "Merge or rename them."
         case .classWithoutImages(let folder, let label):
-            "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no images. Add some, or remove it."
+            "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no photos. Add some, or remove it."
         case .undecodableName(let folder, let name):
             "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. "
                 + "Expected names in UTF-8. Rename it."
         case .missingImages(let folder, let reason):
             "\(folder.displayPath): expected a folder of photos, but \(reason). Check the path."
         case .noReadableImages(let label, let skipped):
-            "None of the images of the label \"\(label)\" can be read (\(skipped.count) in all). "
+            "None of the photos of the label \"\(label)\" can be read (\(skipped.count) in all). "
                 + Self.examples(skipped)
         case .tooManyUnreadable(let images, let skipped):
-            "\(skipped.count) of \(images) images cannot be read, expected at most half. " + Self.examples(skipped)
+            "\(skipped.count) of \(images) photos cannot be read, expected at most half. " + Self.examples(skipped)
         case .notLoaded(let photo, let reason):
             "The photo \(photo.debugDescription) cannot be loaded: \(reason). Check its source, or leave the photo out."
         case .invalidSource(let name, let found, let expected):

@@ -70,7 +70,7 @@ public struct LabelListError: DescribedError, Equatable {
                 : "the header has the columns \(found.joined(separator: " and ")). Expected exactly one column \(expected). "
                     + "Remove the others."
         case .fieldCount(let found, let expected):
-            "found \(found) fields, expected \(expected). Put quotes around fields that contain commas."
+            "found \(counted(found, "field")), expected \(expected). Put quotes around fields that contain commas."
         case .invalidQuotes:
             "a quoted field does not end, or has text after its closing quote. Write a quote within a quoted field twice."
         case .invalidJSON(let reason):
@@ -85,7 +85,7 @@ public struct LabelListError: DescribedError, Equatable {
         case .differentLabels(let photo, let other):
             "the photo \(photo) has other labels in line \(other). Expected each photo only once. Remove one of the lines."
         case .tooFewLabels(let found, let minimum):
-            "found \(found.count) label\(found.count == 1 ? "" : "s")"
+            "found \(counted(found.count, "label"))"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
                 + ", expected at least \(minimum). Add photos with other labels."
         }

@@ -1,5 +1,6 @@
 internal import CImprintKernels
 public import Foundation
+internal import ImprintCore
 
 /// The preprocessing of photos for a network, stored in the model file so that training and prediction match.
 ///
@@ -47,7 +48,7 @@ public struct Preprocessing: Codable, Hashable, Sendable {
         }
         if channels != 1 && channels != 3 { return "\(channels) channels, expected 1 or 3" }
         if mean.count != channels || scale.count != channels {
-            return "\(mean.count) means and \(scale.count) scales, expected \(channels) of each"
+            return "\(counted(mean.count, "mean")) and \(counted(scale.count, "scale")), expected \(channels) of each"
         }
         if !(mean + scale).allSatisfy(\.isFinite) { return "a mean or scale that is not finite" }
         if scale.contains(0) { return "a scale of 0, which makes all images the same" }

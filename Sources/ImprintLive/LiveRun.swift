@@ -66,7 +66,8 @@ struct LiveRun {
         phase = "Starting training"
         if !start.skipped.isEmpty {
             notes.append(
-                "\(start.skipped.count == 1 ? "1 photo is" : "\(start.skipped.count) photos are") unreadable; the first: \(start.skipped[0].reason)"
+                "\(counted(start.skipped.count, "photo")) \(start.skipped.count == 1 ? "is" : "are") unreadable; the first: "
+                    + "\(start.skipped[0].reason)"
             )
         }
         if let resumed = start.resumed, !resumed.hasSameImages {

@@ -45,7 +45,7 @@ public enum NetworkError: DescribedError, Equatable {
         case .unusedNode(let node):
             "no other node reads the output of the node \"\(node)\". Connect it or remove it"
         case .inputCount(let layer, let expected, let found):
-            "\(layer): found \(found) \(found == 1 ? "input" : "inputs"), expected \(expected)"
+            "\(layer): found \(counted(found, "input")), expected \(expected)"
         case .inputShape(let layer, let found, let reason):
             "\(layer): invalid input shape \(found.map(\.description).joined(separator: ", ")): \(reason)"
         case .invalidProperty(let layer, let property, let found, let expected):
@@ -62,7 +62,7 @@ public enum NetworkError: DescribedError, Equatable {
             "the network has no parameter \"\(name)\". ParameterLayout.entries lists the names"
         case .parameterCount(let name, let found, let shape):
             "the parameter \"\(name)\" has the shape \(shape.map(\.description).joined(separator: "x")): "
-                + "found \(found) values, expected \(shape.reduce(1, *))"
+                + "found \(counted(found, "value")), expected \(shape.reduce(1, *))"
         case .outOfMemory(let bytes):
             "cannot allocate \((Double(bytes) / 1e8).rounded() / 10) GB of memory. "
                 + "Use a smaller batch, a smaller input or a smaller network"

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import Synchronization
 
 /// A queue that collects the images of all requests and processes them in batches, on a dedicated thread.
@@ -79,7 +80,9 @@ final class BatchQueue: @unchecked Sendable {
         guard !isClosed else { throw .busy("the server is stopping") }
         if waiting.count + items.count > options.queueCapacity { waiting = withoutAbandoned(waiting) }
         guard waiting.count + items.count <= options.queueCapacity else {
-            throw .busy("\(waiting.count) images are waiting already. Try again later")
+            throw .busy(
+                "\(counted(waiting.count, "image")) \(waiting.count == 1 ? "is" : "are") waiting already. Try again later"
+            )
         }
         waiting += items
         metrics.queueLength.store(waiting.count, ordering: .relaxed)

@@ -73,11 +73,7 @@ struct PhotoAudit: Sendable {
                 String(format: "The largest label has %.1f times as many photos as the smallest", imbalance)
                     + ": a model may favour it. Add photos of the small labels.")
         }
-        if audit.rotatedImages > 0 {
-            notes.append(
-                "\(audit.rotatedImages) photos are stored rotated. Imprint turns them upright by their EXIF orientation."
-            )
-        }
+        if let note = audit.rotationNote { notes.append(note + ".") }
         if let random = audit.randomSplit, random.leaked > 0 {
             notes.append(
                 "In a random split, \(random.leaked) of \(random.images) validation photos would resemble training photos. "

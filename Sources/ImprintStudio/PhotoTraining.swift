@@ -77,7 +77,7 @@ extension ExampleTrainer {
             return "There are too few photos for a validation set, so the accuracy on new photos is unknown."
         }
         let interval = evaluation.accuracyInterval
-        return "Accuracy on \(evaluation.results.count) validation photos: \(percent(evaluation.accuracy)) "
+        return "Accuracy on \(counted(evaluation.results.count, "validation photo")): \(percent(evaluation.accuracy)) "
             + "(95 % confidence interval: \(percent(interval.lowerBound)) to \(percent(interval.upperBound)))."
     }
 

@@ -72,6 +72,14 @@ public struct Audit: Sendable {
     }
     /// The number of photos that are stored rotated or mirrored.
     public var rotatedImages: Int { orientations.reduce(0) { $1.key == .up ? $0 : $0 + $1.value } }
+    /// A sentence about the rotated photos, without its full stop; nil without such photos.
+    package var rotationNote: String? {
+        switch rotatedImages {
+        case 0: nil
+        case 1: "1 photo is stored rotated; Imprint turns it upright by its EXIF orientation"
+        case let count: "\(count) photos are stored rotated; Imprint turns them upright by their EXIF orientation"
+        }
+    }
 
     /// Audits labelled photos.
     /// - Parameters:

@@ -119,7 +119,7 @@ struct AuditCommand: ParsableCommand {
     private func text(_ audit: Audit) -> String {
         var lines =
             annotations == nil
-            ? ["\(TextTable.counted(audit.images, "photo")) of \(TextTable.counted(audit.labels.count, "label"))"]
+            ? ["\(counted(audit.images, "photo")) of \(counted(audit.labels.count, "label"))"]
                 + photoCounts(audit) : objectCounts(audit)
         if annotations == nil, let imbalance = audit.imbalance, imbalance >= 2 {
             lines.append(
@@ -127,13 +127,10 @@ struct AuditCommand: ParsableCommand {
                     + ": a model may favour it; add photos of the small labels")
         }
         if audit.ignored > 0 {
-            lines.append("\(audit.ignored) files are not images, or are not in the folder of a label")
+            let verb = audit.ignored == 1 ? "is not an image, or is" : "are not images, or are"
+            lines.append("\(counted(audit.ignored, "file")) \(verb) not in the folder of a label")
         }
-        if audit.rotatedImages > 0 {
-            lines.append(
-                "\(audit.rotatedImages) photos are stored rotated; Imprint turns them upright by their EXIF orientation"
-            )
-        }
+        if let note = audit.rotationNote { lines.append(note) }
         let profiles = audit.profilesByFrequency
         if !profiles.isEmpty {
             lines.append("colour profiles: " + profiles.map { "\(shown($0.name)) \($0.count)" }.joined(separator: ", "))
@@ -173,8 +170,8 @@ struct AuditCommand: ParsableCommand {
         let total = audit.objects.reduce(0) { $0 + $1.objects }
         let table = LabelTable(audit.objects.map(\.label))
         return [
-            "\(TextTable.counted(audit.images, "photo")) with \(TextTable.counted(total, "object")) of "
-                + TextTable.counted(audit.objects.count, "label") + (validation == nil ? "" : " in those for training"),
+            "\(counted(audit.images, "photo")) with \(counted(total, "object")) of "
+                + counted(audit.objects.count, "label") + (validation == nil ? "" : " in those for training"),
             "",
             table.text(["objects", "photos", "min. size", "max. size", "min. w/h", "max. w/h"], cells), "",
             "size: the longer side in the largest scaled copy that a detector scans, in pixels",

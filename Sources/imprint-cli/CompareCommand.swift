@@ -100,7 +100,7 @@ private struct ComparisonLine: Encodable {
     var text: String {
         func number(_ value: Double) -> String { String(format: "%.3g", value) }
         return """
-            photos       \(images), \(labels) labels
+            photos       \(images), \(counted(labels, "label"))
             same label   \(Terminal.percent(topAgreement)), \(agreeing) of \(images) photos
             difference   maximum \(number(maximumDifference)), mean \(number(meanDifference))
             worst photo  \(shown(maximum.label)) \(number(Double(maximum.first))) and \(number(Double(maximum.second))) in \(visible(maximum.file))

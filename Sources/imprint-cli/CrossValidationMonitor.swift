@@ -41,9 +41,10 @@ struct CrossValidationMonitor {
         started = start
         let similar = start.images - start.groups
         Terminal.note(
-            "Cross-validation of \(start.images) images of \(TextTable.counted(start.labels.count, "label")) (\(TextTable.list(start.labels))): \(start.folds) folds, "
+            "Cross-validation of \(counted(start.images, "photo")) of \(counted(start.labels.count, "label")) (\(TextTable.list(start.labels))): "
+                + "\(start.folds) folds, "
                 + (similar > 0
-                    ? "\(start.groups) groups of near-duplicates and bursts, each in one fold."
+                    ? "\(counted(start.groups, "group")) of near-duplicates and bursts, each in one fold."
                     : "no near-duplicates or bursts."))
         if let startingPoint { Terminal.note(startingPoint) }
         for image in start.skipped { warn("Skipped", image) }

@@ -42,7 +42,7 @@ struct CrossValidationSession {
         }
         Terminal.note(
             (failure == nil ? "Interrupted" : "Failed")
-                + " after \(result.folds.count == 1 ? "1 fold" : "\(result.folds.count) folds")."
+                + " after \(counted(result.folds.count, "fold"))."
                 + (options.crossValidation.keep.map { " They are in \($0); repeat the command to continue." } ?? ""))
         throw failure ?? Interrupt.exitCode
     }

@@ -126,9 +126,9 @@ enum CrossValidationTable {
 
     private static func pooling(_ result: CrossValidationResult) -> String {
         let repeats = Set(result.folds.map(\.seed)).count
-        let folds = result.folds.count == 1 ? "1 fold" : "\(result.folds.count) folds"
+        let folds = counted(result.folds.count, "fold")
         return "pooled over \(folds)" + (repeats > 1 ? " of \(repeats) seeds" : "")
-            + "; bootstrap over \(result.groups) groups of photos"
+            + "; bootstrap over \(counted(result.groups, "group")) of photos"
     }
 
     private static func text(_ interval: ClosedRange<Double>) -> String {

@@ -82,7 +82,7 @@ struct DetectionFiles {
         }
         try file.write(to: path)
         return
-            "Wrote \(TextTable.counted(file.objectCount, "detection")) in \(TextTable.counted(file.imageCount, "photo")) "
+            "Wrote \(counted(file.objectCount, "detection")) in \(counted(file.imageCount, "photo")) "
             + "to \(path)."
     }
 }

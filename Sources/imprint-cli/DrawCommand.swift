@@ -110,7 +110,7 @@ struct DrawCommand: ParsableCommand {
             try Terminal.report(FinishedLine(count: count, labels: artworkOptions.labels, output: output))
         } else {
             Terminal.note(
-                "Drew \(TextTable.counted(count, "image")) into \(output): \(boxes) show \(shown(artworkOptions.labels)), with boxes in "
+                "Drew \(counted(count, "image")) into \(output): \(boxes) show \(shown(artworkOptions.labels)), with boxes in "
                     + "\(CompositeDataset.boxesName), and the others a hard negative.")
         }
     }
@@ -154,7 +154,7 @@ struct DrawCommand: ParsableCommand {
         if common.json {
             try Terminal.report(FinishedLine(count: count, labels: labels, output: output))
         } else {
-            Terminal.note("Drew \(TextTable.counted(count, "image")) of \(shown(labels)) into \(output).")
+            Terminal.note("Drew \(counted(count, "image")) of \(shown(labels)) into \(output).")
         }
     }
 }

@@ -58,7 +58,7 @@ struct DetectionTable {
                 "mAP@.5 \(area(metrics.meanAveragePrecision50))\(interval ?? "")",
                 "mAP@.5:.95 \(area(metrics.meanAveragePrecision)), mAP@.75 \(area(metrics.meanAveragePrecision75)), "
                     + "AR@100 \(area(metrics.averageRecall100))",
-                "\(TextTable.counted(metrics.objectCount, "object")) in \(TextTable.counted(metrics.photoCount, "photo")), "
+                "\(counted(metrics.objectCount, "object")) in \(counted(metrics.photoCount, "photo")), "
                     + "\(metrics.emptyPhotos.count) without objects",
                 "at the model's thresholds: precision \(share(point.total.precision)), recall \(share(point.total.recall))",
             ] + [falsePositives].compactMap { $0 }

@@ -20,7 +20,7 @@ struct EvaluationTable {
     private var summary: String {
         let interval = evaluation.accuracyInterval
         var lines = [
-            "accuracy \(Terminal.percent(evaluation.accuracy)) on \(TextTable.counted(evaluation.results.count, "image")) "
+            "accuracy \(Terminal.percent(evaluation.accuracy)) on \(counted(evaluation.results.count, "photo")) "
                 + "(95 % confidence interval \(Terminal.percent(interval.lowerBound)) to \(Terminal.percent(interval.upperBound)))",
             "balanced accuracy \(Terminal.percent(evaluation.balancedAccuracy)), "
                 + "macro F1 \(Terminal.percent(evaluation.macroAverages.f1))",

@@ -132,8 +132,8 @@ struct ImportCommand: ParsableCommand {
                         labels: imported.model.labels, notes: notes))
             } else {
                 Terminal.note(
-                    "\(output) has \(TextTable.counted(imported.model.network.nodes.count, "layer")) and "
-                        + "\(TextTable.counted(imported.model.labels.count, "label"))."
+                    "\(output) has \(counted(imported.model.network.nodes.count, "layer")) and "
+                        + "\(counted(imported.model.labels.count, "label"))."
                 )
             }
         } catch let error as ImportError {

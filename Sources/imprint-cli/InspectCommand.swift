@@ -101,7 +101,7 @@ struct InspectCommand: ParsableCommand {
             "changes      the head for \(list(line.labels))"
                 + (line.layers.isEmpty ? "" : "; \(list(line.layers))") + ", \(line.parameters) parameters",
             "photos       \(photos.isEmpty ? "none" : photos.joined(separator: ", "))"
-                + (corrected > 0 ? "; \(corrected) corrections" : ""),
+                + (corrected > 0 ? "; \(counted(corrected, "correction"))" : ""),
         ]
         try Terminal.show(lines.joined(separator: "\n"))
     }
@@ -121,10 +121,10 @@ struct InspectCommand: ParsableCommand {
         var isDetector = false
         if case .detector = training.hyperparameters { isDetector = true }
         let images = training.trainingImages.values.reduce(0, +)
-        let data = images == 0 && isDetector ? "composites of artwork" : "\(images) images"
-        let length = TextTable.counted(training.history.count, isDetector ? "phase" : "epoch")
-        let trainingSet = images == 0 ? "composites" : "training images"
-        let set = training.validationImages.isEmpty ? trainingSet : "validation images"
+        let data = images == 0 && isDetector ? "composites of artwork" : counted(images, "photo")
+        let length = counted(training.history.count, isDetector ? "phase" : "epoch")
+        let trainingSet = images == 0 ? "composites" : "training photos"
+        let set = training.validationImages.isEmpty ? trainingSet : "validation photos"
         let accuracy = training.accuracy.map { ", accuracy \(Terminal.percent($0)) on the \(set)" }
         return "\(data), \(length), seed \(training.seed)\(accuracy ?? "")"
     }
@@ -140,8 +140,8 @@ struct InspectCommand: ParsableCommand {
         let preprocessing = model.preprocessing
         var lines = [
             "format       \(inspection.format)",
-            "network      \(shown(model.network.name)), \(TextTable.counted(model.network.nodes.count, "layer")), "
-                + TextTable.counted(model.parameters.layout.trainableCount, "parameter"),
+            "network      \(shown(model.network.name)), \(counted(model.network.nodes.count, "layer")), "
+                + counted(model.parameters.layout.trainableCount, "parameter"),
             "input        \(model.network.input), \(preprocessing.cropAndScale.rawValue)",
             "labels       \(TextTable.list(model.labels))",
             "digest       \(model.digest ?? "–")",
@@ -149,7 +149,7 @@ struct InspectCommand: ParsableCommand {
         if let base = model.base { lines.append("base         \(shown(base))") }
         if let rehearsal = model.rehearsal {
             lines.append(
-                "rehearsal    features of \(TextTable.counted(rehearsal.labels.count, "training photo")), for imprint personalize"
+                "rehearsal    features of \(counted(rehearsal.labels.count, "training photo")), for imprint personalize"
             )
         }
         if let novelty = model.novelty {
@@ -169,7 +169,7 @@ struct InspectCommand: ParsableCommand {
         if let intendedUse = details.intendedUse { lines.append("use          \(shown(intendedUse))") }
         if let quantization = model.parameters.quantization {
             lines.append(
-                "precision    int8 in \(TextTable.counted(quantization.weights.count, "layer")), float32 in others")
+                "precision    int8 in \(counted(quantization.weights.count, "layer")), float32 in others")
         }
         lines.append("file         \(TextTable.bytes(inspection.fileByteCount)), \(model.storage.rawValue)")
         lines.append("memory       \(text(inspection.memory))")

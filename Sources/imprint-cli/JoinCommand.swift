@@ -144,17 +144,17 @@ private struct FleetReporter: Sendable {
         switch event {
         case .joined(let node):
             return
-                "Joined \(server) as device \(node) with \(TextTable.counted(photoCount, "photo")). Ctrl-C leaves the fleet."
+                "Joined \(server) as device \(node) with \(counted(photoCount, "photo")). Ctrl-C leaves the fleet."
         case .resumed: return "Continuing the answer that an earlier process did not finish."
         case .trained(let training):
             let clipped = training.isClipped ? ", clipped" : ""
             let privacy = training.epsilon.map { String(format: " So far, ε = %.4g for δ = %g.", $0, delta) } ?? ""
             return
-                "\(round(training.round))trained on \(TextTable.counted(training.photoCount, "photo")); the change has the norm "
+                "\(round(training.round))trained on \(counted(training.photoCount, "photo")); the change has the norm "
                 + String(format: "%.3g", training.norm) + "\(clipped).\(privacy)"
         case .evaluated(let number, let count, let accuracy, let loss):
             return
-                "\(round(number))accuracy \(Terminal.percent(accuracy)), loss \(String(format: "%.3f", loss)) on \(TextTable.counted(count, "validation photo"))."
+                "\(round(number))accuracy \(Terminal.percent(accuracy)), loss \(String(format: "%.3f", loss)) on \(counted(count, "validation photo"))."
         case .answeredQuery: return "Answered a query with the number of photos."
         case .waiting(let reason, _), .refused(let reason), .dropped(let reason): return reason
         }

@@ -85,9 +85,8 @@ struct MergeCommand: ParsableCommand {
     }
 
     private func printSummary(of merge: Merge, isQuantized: Bool) {
-        let users = merge.userCount == 1 ? "1 user" : "\(merge.userCount) users"
         Terminal.note(
-            "Merged the changes of \(users), learned from \(TextTable.counted(merge.exampleCount, "photo")). Wrote \(output)."
+            "Merged the changes of \(counted(merge.userCount, "user")), learned from \(counted(merge.exampleCount, "photo")). Wrote \(output)."
         )
         if isQuantized {
             Terminal.note(

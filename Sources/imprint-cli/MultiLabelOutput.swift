@@ -43,7 +43,7 @@ struct MultiLabelTable {
             " (95 % confidence interval \(area($0.lowerBound)) to \(area($0.upperBound)))"
         }
         let summary = [
-            "mean average precision (mAP) \(area(evaluation.meanAveragePrecision)) on \(TextTable.counted(evaluation.results.count, "image"))"
+            "mean average precision (mAP) \(area(evaluation.meanAveragePrecision)) on \(counted(evaluation.results.count, "photo"))"
                 + (interval ?? ""),
             "micro F1 \(Terminal.percent(evaluation.microF1)), macro F1 \(Terminal.percent(evaluation.macroF1)), "
                 + "correct label decisions \(Terminal.percent(evaluation.accuracy))",

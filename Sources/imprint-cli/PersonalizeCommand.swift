@@ -262,12 +262,12 @@ struct PersonalizeCommand: ParsableCommand {
         }
         if result.omittedCount > 0 {
             Terminal.warn(
-                "\(TextTable.counted(result.omittedCount, "photo")) \(result.omittedCount == 1 ? "was" : "were") left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
+                "\(counted(result.omittedCount, "photo")) \(result.omittedCount == 1 ? "was" : "were") left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
             )
         }
         let seconds = String(format: "%.1f", result.seconds)
         Terminal.note(
-            "Learned from \(TextTable.counted(result.exampleCount, "photo")) in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes))."
+            "Learned from \(counted(result.exampleCount, "photo")) in \(seconds) s. Wrote \(output), \(TextTable.bytes(bytes))."
         )
         if let accuracy = result.accuracy {
             let unknown =

@@ -52,7 +52,7 @@ struct PrepareCommand: ParsableCommand {
         if let stray = outcome.strays.first {
             let (verb, pronoun) = outcome.strays.count == 1 ? ("has", "it") : ("have", "them")
             Terminal.warn(
-                "\(TextTable.counted(outcome.strays.count, "image")) in \(output) \(verb) no original in \(data), such as "
+                "\(counted(outcome.strays.count, "image")) in \(output) \(verb) no original in \(data), such as "
                     + "\(stray.path(percentEncoded: false)); remove \(pronoun), or training will use \(pronoun).")
         }
         let seconds = (clock.now - start).seconds
@@ -65,7 +65,7 @@ struct PrepareCommand: ParsableCommand {
         } else {
             let earlier = outcome.unchanged > 0 ? ", \(outcome.unchanged) of them earlier" : ""
             Terminal.note(
-                "Prepared \(outcome.images) photos into \(output)\(earlier), skipped \(outcome.skipped.count), in "
+                "Prepared \(counted(outcome.images, "photo")) into \(output)\(earlier), skipped \(outcome.skipped.count), in "
                     + "\(clockTime(seconds)).")
         }
     }

@@ -123,7 +123,7 @@ private let enoughPhotos = 75
 private func warn(about result: QuantizedModel) {
     if result.calibrationPhotos < enoughPhotos {
         Terminal.warn(
-            "Only \(result.calibrationPhotos) photos determined the ranges, so other photos may be clipped, and the measured error may be too "
+            "Only \(counted(result.calibrationPhotos, "photo")) determined the ranges, so other photos may be clipped, and the measured error may be too "
                 + "low. Use 100 or more.")
     }
     if result.floatLayers.count > result.integerLayers.count {
@@ -161,7 +161,7 @@ private struct Line: Encodable {
         let agreement = topAgreement.map { ", and the top-1 label is the same for \(Terminal.percent($0))" } ?? ""
         return """
             Wrote \(output): \(int8Layers.count) of \(int8Layers.count + float32Layers.count) layers compute in int8\(floats).
-            On \(measuredPhotos) photos that were not used for calibration, the outputs differ by \
+            On \(counted(measuredPhotos, "photo")) that \(measuredPhotos == 1 ? "was" : "were") not used for calibration, the outputs differ by \
             \(Terminal.percent(relativeError)) of their standard deviation\(agreement).\(fineTuning)
             """
     }

@@ -88,7 +88,7 @@ struct SignCommand: ParsableCommand {
                     event: "finished", output: output, model: self.model, digest: signed.digest,
                     files: signed.files.count, key: key.verificationKey.identifier))
         } else {
-            Terminal.note("Wrote \(output): \(TextTable.counted(signed.files.count, "file")) signed.")
+            Terminal.note("Wrote \(output): \(counted(signed.files.count, "file")) signed.")
         }
         if let file = try? ModelFile(contentsOf: model), file.details.version == nil {
             Terminal.note(
@@ -148,7 +148,7 @@ struct VerifyCommand: ParsableCommand {
                 let ignored =
                     signed.ignored.isEmpty ? "" : "; not signed: \(TextTable.list(signed.ignored))"
                 try Terminal.show(
-                    "\(shown(model)): the signature is valid for \(TextTable.counted(signed.files.count, "file"))\(ignored)"
+                    "\(shown(model)): the signature is valid for \(counted(signed.files.count, "file"))\(ignored)"
                 )
             }
         } catch let error as SignatureError {

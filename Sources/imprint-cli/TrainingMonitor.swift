@@ -67,7 +67,7 @@ struct TrainingMonitor {
         Terminal.note(
             imageCount == 0
                 ? "There are no photos; all training images are composites of the artwork."
-                : "Read \(TextTable.counted(imageCount, "image")) of \(TextTable.counted(event.labels.count, "label")) (\(TextTable.list(event.labels))): "
+                : "Read \(counted(imageCount, "photo")) of \(counted(event.labels.count, "label")) (\(TextTable.list(event.labels))): "
                     + "\(event.trainingImages) for training, \(event.validationImages) for validation.")
         Terminal.detail("Labels: \(shown(event.labels)).")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
@@ -76,7 +76,7 @@ struct TrainingMonitor {
             Terminal.note("There is no validation set; the reported accuracy is the training accuracy.")
         } else if !event.labelsWithoutValidation.isEmpty {
             Terminal.warn(
-                "The validation set has no image of \(TextTable.list(event.labelsWithoutValidation)), so the validation accuracy does not "
+                "The validation set has no photo of \(TextTable.list(event.labelsWithoutValidation)), so the validation accuracy does not "
                     + "include this label.")
         }
         let parameters =
@@ -116,7 +116,7 @@ struct TrainingMonitor {
 
     private mutating func show(_ resumed: TrainingStart.Resumption) {
         let done = resumed.history.count
-        let seen = resumed.imagesSeen > 0 ? " and \(resumed.imagesSeen) images of the next" : ""
+        let seen = resumed.imagesSeen > 0 ? " and \(counted(resumed.imagesSeen, trainingItem)) of the next" : ""
         Terminal.note("Resumed after \(count(done))\(seen).")
         bestRound = nil
         if resumed.hasSameImages { for metrics in resumed.history { _ = isBest(metrics) } }
@@ -140,17 +140,20 @@ struct TrainingMonitor {
     private var isDetector: Bool { started?.recipe.trainsDetector ?? false }
     /// The unit of progress: a detector trains in phases.
     private var unit: String { isDetector ? "phase" : "epoch" }
-    private func count(_ epochs: Int) -> String { epochs == 1 ? "1 \(unit)" : "\(epochs) \(unit)s" }
+    private func count(_ epochs: Int) -> String { counted(epochs, unit) }
+    /// The word for an item of the training set, which may be a composite for a detector.
+    private var trainingItem: String { isDetector ? "image" : "photo" }
 
     private func show(_ leakage: TrainingStart.Leakage) {
         switch leakage {
         case .avoided(let images, let total, _) where images > 0:
             Terminal.note(
-                "Near-duplicates and bursts stay together in the dataset split; in a random split, \(images) of \(total) validation images "
-                    + "would resemble training images.")
+                "Near-duplicates and bursts stay together in the dataset split; in a random split, \(images) of \(total) validation photos "
+                    + "would resemble training photos.")
         case .found(let images, let total) where images > 0:
             Terminal.warn(
-                "Warning: \(images) of \(total) validation images are near-duplicates of training images or of the same burst, so the "
+                "Warning: \(images) of \(total) validation photos \(images == 1 ? "is a near-duplicate" : "are near-duplicates") of training "
+                    + "photos or of the same burst, so the "
                     + "validation accuracy is too high; imprint audit --validation lists them.")
         case .avoided, .found: break
         }
@@ -211,11 +214,11 @@ struct TrainingMonitor {
         if json {
             try Terminal.report(line)
         } else {
-            let measured = started.validationImages > 0 ? "validation" : "training"
+            let measured = started.validationImages > 0 ? "validation photo" : "training \(trainingItem)"
             Terminal.note(
                 ("Wrote \(output)", .bold),
                 (
-                    ": accuracy \(Terminal.percent(line.accuracy)) on the \(measured) images, "
+                    ": accuracy \(Terminal.percent(line.accuracy)) on the \(measured)s, "
                         + "\(count(line.epochs)) in \(clockTime(line.seconds)).", nil
                 ))
         }

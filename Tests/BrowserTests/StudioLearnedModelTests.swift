@@ -66,7 +66,7 @@ import Testing
         let lost = message(
             .tooFewReadablePhotos,
             .tooManyUnreadable(images: 1, skipped: [SkippedImage(url: photo, reason: reason)]))
-        #expect(lost.hasPrefix("Training ended early because too few photos are left: 1 of 1 images cannot be read, "))
+        #expect(lost.hasPrefix("Training ended early because too few photos are left: 1 of 1 photos cannot be read, "))
         #expect(lost.contains("The new detector is the best one so far") && lost.hasSuffix("and train again."))
         let diverged = message(.diverged, divergence: .diverged(epoch: 2, learningRate: 1))
         #expect(diverged.hasPrefix("Training ended early: training diverged in epoch 2: "))

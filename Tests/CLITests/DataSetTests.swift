@@ -31,6 +31,37 @@ import Testing
         }
     }
 
+    @Test(
+        "audit counts ignored files and rotated photos in the singular and in the plural",
+        arguments: [
+            (
+                1, "1 file is not an image, or is not in the folder of a label\n",
+                "1 photo is stored rotated; Imprint turns it"
+            ),
+            (
+                2, "2 files are not images, or are not in the folder of a label\n",
+                "2 photos are stored rotated; Imprint turns them"
+            ),
+        ])
+    func auditCounts(count: Int, files: String, photos: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
+            // An EXIF segment with the orientation 6.
+            let exif =
+                Array("Exif\0\0MM\0*\0\0\0\u{8}\0\u{1}".utf8) + [1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0]
+            let segment = [0xFF, 0xE1, 0, UInt8(exif.count + 2)] + exif
+            for index in 0..<count {
+                let photo = RasterImage(width: 40, height: 30, filledWith: UInt8(50 + 100 * index))
+                let jpeg = try ImageFile.encodeJPEG(photo)
+                try Data(jpeg.prefix(2) + segment + jpeg.dropFirst(2))
+                    .write(to: folder.appending(path: "photos/dark/r\(index).jpg"))
+                try Data("text".utf8).write(to: folder.appending(path: "photos/dark/n\(index).txt"))
+            }
+            let run = try imprint("audit", "photos", folder: folder)
+            #expect(run.output.contains("\n" + files) && run.output.contains("\n" + photos), "\(run.output)")
+        }
+    }
+
     @Test("audit --json prints a line for each finding and a summary")
     func auditLines() throws {
         try withTemporaryFolder { folder in
@@ -83,7 +114,7 @@ import Testing
             #expect(avoided >= 2)
             #expect(split.lines.last?["leaked"] as? Int == 0)
             let same = try run("photos")
-            #expect(same.errors.contains("Warning: 20 of 20 validation images are near-duplicates"))
+            #expect(same.errors.contains("Warning: 20 of 20 validation photos are near-duplicates"))
             #expect(same.lines.last?["leaked"] as? Int == 20)
             let random = try run("0.4", "--random-split")
             #expect(!random.errors.contains("split"))

@@ -106,7 +106,7 @@ import Testing
             #expect(half.status == 0 && half.errors.contains("Skipped: "), "\(half.errors)")
             let most = try missing(3)
             #expect(most.status == 1 && most.output.isEmpty)
-            #expect(most.errors.contains("3 of 5 images cannot be read, expected at most half"), "\(most.errors)")
+            #expect(most.errors.contains("3 of 5 photos cannot be read, expected at most half"), "\(most.errors)")
         }
     }
 

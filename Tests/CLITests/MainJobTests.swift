@@ -96,11 +96,11 @@ import Testing
     @Test(
         "Invalid input is one error with exit code 1, and leaves no partial file",
         arguments: [
-            ("empty", "contains neither sub-folders nor images"),
+            ("empty", "contains neither sub-folders nor photos"),
             ("one", "has 1 label sub-folder (dark), expected at least 2"),
             ("photos/dark", "and no sub-folders"),
             ("missing", "does not exist"),
-            ("broken", "None of the images of the label \"bright\" can be read"),
+            ("broken", "None of the photos of the label \"bright\" can be read"),
         ])
     func wrongData(data: String, message: String) throws {
         try withTemporaryFolder { folder in
@@ -183,7 +183,7 @@ import Testing
             let failed = try imprint("evaluate", "m.imprint", "photos", "--json", folder: folder)
             #expect(failed.status == 1)
             #expect(failed.output.isEmpty)
-            #expect(failed.errors.contains("None of the images of the label \"\(label)\" can be read"))
+            #expect(failed.errors.contains("None of the photos of the label \"\(label)\" can be read"))
         }
     }
 

@@ -87,10 +87,10 @@ import Testing
     @Test(
         "Output may differ in numbers and in what an ellipsis stands for",
         arguments: [
-            ("accuracy 98.7 % on 300 images", "accuracy  91.0 % on 300 images", true),
-            ("accuracy 98.7 % on 300 images", "accuracy 81.0 % on 300 images", false),
-            ("accuracy 98.7 % on 300 images", "accuracy 98.7 % on 200 images", false),
-            ("accuracy 98.7 % on 300 images", "precision 98.7 % on 300 images", false),
+            ("accuracy 98.7 % on 300 photos", "accuracy  91.0 % on 300 photos", true),
+            ("accuracy 98.7 % on 300 photos", "accuracy 81.0 % on 300 photos", false),
+            ("accuracy 98.7 % on 300 photos", "accuracy 98.7 % on 200 photos", false),
+            ("accuracy 98.7 % on 300 photos", "precision 98.7 % on 300 photos", false),
             ("log loss 0.18", "log loss 0.25", true), ("log loss 0.18", "log loss 0.45", false),
             ("in 0.1 s", "in 27.5 s", true), ("in 0:02.", "in 1:45.", true), ("in 0:02.", "in 2.", false),
             ("conv3x3-64  432.5 GFLOP/s  50 MB", "conv3x3-64  32.5 GFLOP/s  98 MB", true),

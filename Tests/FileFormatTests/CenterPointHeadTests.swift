@@ -105,7 +105,7 @@ import Testing
             (2, "an input of 40x32 pixels, expected multiples of 16"),
             (3, "no heat map with a stride of 4"), (4, "not a concatenation that starts with a sigmoid heat map"),
             (5, "not a concatenation that starts with a sigmoid heat map"),
-            (6, "for images with 1 channels, expected 3"),
+            (6, "for images with 1 channel, expected 3"),
         ])
     func unfit(number: Int, text: String) throws {
         let model =

@@ -113,7 +113,7 @@ import Testing
     @Test(
         "An invalid detector head is rejected with its reason",
         arguments: [
-            (headJSON(logo("leaf")), "1 logos for a network with 2 output channels"),
+            (headJSON(logo("leaf")), "1 logo for a network with 2 output channels"),
             (headJSON(""), "0 logos for a network with 2 output channels"),
             (headJSON(both + "," + logo("other")), "3 logos for a network with 2 output channels"),
             (headJSON(logo("leaf") + "," + logo("leaf")), "the logo \"leaf\" is not a label, or appears twice"),

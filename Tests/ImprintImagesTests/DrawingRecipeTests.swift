@@ -188,7 +188,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
             let error = #expect(throws: DrawingError.self) {
                 try recipe.write(to: folder, count: count, seed: 1, workers: Workers(1))
             }
-            #expect(error.map { "\($0)".contains("\(count) images") } == true)
+            #expect(error.map { "\($0)".contains("cannot have \(count) image") } == true)
         }
     }
 }

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// Converts a Caffe architecture and its weights to a network; layer names link the two.
@@ -68,7 +69,7 @@ struct CaffeImporter {
         let names = inputs.flatMap(\.tops) + net.words("input")
         guard names.count == 1 else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model with \(names.count) inputs",
+                found: "a model with \(counted(names.count, "input"))",
                 advice: "Expected one input, an image. Use the deploy.prototxt")
         }
         let lengths =

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// A generalized linear model as the last layer of a classifier.
@@ -34,7 +35,8 @@ struct CoreMLHead {
         let expected = isOneVsRest && labels.count != 2 ? [labels.count] : [labels.count - 1, labels.count]
         guard !rows.isEmpty, expected.contains(count), isOneVsRest || count == labels.count - 1 else {
             throw ImportError.Problem.malformed(
-                reason: "its linear model has \(count) rows of weights for \(labels.count) labels")
+                reason: "its linear model has \(counted(count, "row")) of weights for \(counted(labels.count, "label"))"
+            )
         }
         if offsets.isEmpty { offsets = Array(repeating: 0, count: count) }
         guard offsets.count == count, rows.allSatisfy({ $0.count == rows[0].count }) else {

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// The input image of a Core ML model with its normalization.
@@ -24,7 +25,7 @@ struct CoreMLImage {
             let names = description.inputs.map(\.name).joined(separator: ", ")
             throw ImportError.Problem.unsuitableModel(
                 found:
-                    "a model with \(description.inputs.count) inputs (\(names))",
+                    "a model with \(counted(description.inputs.count, "input")) (\(names))",
                 advice: "Expected one input, an image")
         }
         name = input.name

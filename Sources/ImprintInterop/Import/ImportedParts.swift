@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
@@ -119,8 +120,9 @@ extension ModelImporter {
         if values.count == channels { return values }
         guard values.count == 1 else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model for images with \(channels) channels",
-                advice: "The \(name) has \(values.count) values, expected \(channels == 1 ? "1" : "1 or \(channels)")",
+                found: "a model for images with \(counted(channels, "channel"))",
+                advice:
+                    "The \(name) has \(counted(values.count, "value")), expected \(channels == 1 ? "1" : "1 or \(channels)")",
                 setting: .normalization)
         }
         return Array(repeating: values[0], count: channels)
@@ -134,8 +136,8 @@ extension ModelImporter {
         }
         guard labels.count == count else {
             throw ImportError.Problem.missing(
-                item: "matching labels: \(labels.count) for \(count) outputs",
-                advice: "Set exactly \(count) labels", setting: .labels)
+                item: "matching labels: \(labels.count) for \(counted(count, "output"))",
+                advice: "Set exactly \(counted(count, "label"))", setting: .labels)
         }
         var seen: [String: Int] = [:]
         var taken = Set(labels)

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintModel
 internal import ImprintNetwork
 
@@ -34,7 +35,7 @@ struct ONNXImporter {
         let inputs = model.graph.inputs.filter { initializers[$0.name] == nil }
         guard inputs.count == 1, let image = inputs.first else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model with \(inputs.count) inputs (\(inputs.map(\.name).joined(separator: ", ")))",
+                found: "a model with \(counted(inputs.count, "input")) (\(inputs.map(\.name).joined(separator: ", ")))",
                 advice: "Expected one input, an image")
         }
         let (shape, axes) = try Self.image(image, size: size)

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// Converts a TensorFlow Lite graph to a network.
@@ -20,7 +21,7 @@ struct TFLiteImporter {
     init(_ model: TFLiteModel) throws {
         guard model.inputs.count == 1, let input = model.inputs.first else {
             throw ImportError.Problem.unsuitableModel(
-                found: "a model with \(model.inputs.count) inputs", advice: "Expected one input, an image")
+                found: "a model with \(counted(model.inputs.count, "input"))", advice: "Expected one input, an image")
         }
         let image = model.tensors[input]
         guard image.shape.count == 4, image.shape[0] == 1, image.shape[3] == 3, image.type == 0,

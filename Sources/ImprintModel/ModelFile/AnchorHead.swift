@@ -1,3 +1,4 @@
+internal import ImprintCore
 package import ImprintNetwork
 
 /// The rules that turn the output of an anchor-based detector into bounding boxes.
@@ -76,7 +77,8 @@ public struct AnchorHead: Codable, Hashable, Sendable {
         guard levels.allSatisfy({ input.height.isMultiple(of: $0.stride) && input.width.isMultiple(of: $0.stride) })
         else { return "an input of \(input.width)x\(input.height) pixels, expected multiples of each stride" }
         let count = levels.reduce(0) { $0 + input.height / $1.stride * (input.width / $1.stride) * $1.anchors }
-        let found = "an output of \(network.output) for \(count) anchors and \(labels.count) labels"
+        let found =
+            "an output of \(network.output) for \(counted(count, "anchor")) and \(counted(labels.count, "label"))"
         // A network has less than 2³¹ outputs, so the product of two numbers that are not larger does not overflow.
         guard max(count, labels.count) <= network.output.channels else { return "\(found), expected more values" }
         let expected = count * (labels.count + valuesPerAnchor)

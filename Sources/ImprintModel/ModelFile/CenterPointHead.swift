@@ -1,3 +1,4 @@
+internal import ImprintCore
 package import ImprintNetwork
 
 /// The rules that turn the output of a center-point detector into bounding boxes.
@@ -58,7 +59,8 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
             return "a maximum overlap of \(maximumOverlap), expected more than 0 and at most 1"
         }
         guard !labels.isEmpty, network.output.channels == labels.count + Self.boxValueCount else {
-            return "\(labels.count) labels for a network with \(network.output.channels) output channels, expected "
+            return
+                "\(counted(labels.count, "label")) for a network with \(counted(network.output.channels, "output channel")), expected "
                 + "\(Self.boxValueCount) fewer labels than channels"
         }
         guard network.input.height.isMultiple(of: sideMultiple), network.input.width.isMultiple(of: sideMultiple) else {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// The rules that turn the heat maps of a logo detector into confidences for a whole image.
@@ -130,7 +131,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
         let boxValues = regressesBoxes ? BoxCode.count : 0
         guard logos.count + boxValues == maps else {
             return
-                "\(logos.count) logos\(regressesBoxes ? " and boxes" : "") for a network with \(maps) output channels"
+                "\(counted(logos.count, "logo"))\(regressesBoxes ? " and boxes" : "") for a network with \(counted(maps, "output channel"))"
         }
         var remaining = Set(labels)
         for logo in logos {

@@ -1,4 +1,5 @@
 internal import CImprintKernels
+internal import ImprintCore
 package import ImprintImages
 package import ImprintNetwork
 
@@ -82,7 +83,7 @@ private func checkImportedDetector(
 ) throws(ModelFileError.Problem) {
     guard preprocessing.channels == 3 else {
         throw .invalidMetadata(
-            key: key, reason: "a network for images with \(preprocessing.channels) channels, expected 3")
+            key: key, reason: "a network for images with \(counted(preprocessing.channels, "channel")), expected 3")
     }
     if let problem { throw .invalidMetadata(key: key, reason: problem) }
 }

@@ -1,5 +1,6 @@
 internal import CImprintKernels
 public import Foundation
+internal import ImprintCore
 
 /// The keys of a personalization's metadata.
 private enum Key {
@@ -141,7 +142,9 @@ extension Personalization {
         guard weights.shape[1] == labels.count, biases.values.count == labels.count else {
             throw Problem.invalidMetadata(
                 key: Key.columns,
-                reason: "\(labels.count) labels for \(weights.shape[1]) columns and \(biases.values.count) biases")
+                reason:
+                    "\(counted(labels.count, "label")) for \(counted(weights.shape[1], "column")) and \(biases.values.count) biases"
+            )
         }
         let others = file.header.tensors.count - 2
         guard others == 2 * changed.count else {

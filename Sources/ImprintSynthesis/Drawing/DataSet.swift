@@ -11,7 +11,7 @@ extension DrawingRecipe {
         let count: Int
         let seed: UInt64
 
-        var description: String { "the recipe \"\(recipe.name)\", \(count) images, seed \(seed)" }
+        var description: String { "the recipe \"\(recipe.name)\", \(counted(count, "image")), seed \(seed)" }
     }
 
     /// Draws a data set: `count` JPEG files, split evenly over the labels, as `folder/label/00001.jpg` and so on.

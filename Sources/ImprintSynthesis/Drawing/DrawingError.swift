@@ -40,7 +40,7 @@ extension DrawingError {
         case .invalidField(let file, let field, let found, let expected):
             "\(file.path): the field \"\(field)\" is \(found), expected \(expected). See datasets/README.md."
         case .invalidCount(let count, let expected):
-            "The data set cannot have \(count) images, expected \(expected.lowerBound) to \(expected.upperBound)."
+            "The data set cannot have \(counted(count, "image")), expected \(expected.lowerBound) to \(expected.upperBound)."
         case .foreignFolder(let folder, let found):
             "\(folder.path) holds \"\(found)\", expected an empty folder or a drawn data set. Choose another folder."
         case .otherDrawing(let folder, let found, let expected):

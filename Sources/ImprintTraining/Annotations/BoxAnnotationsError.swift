@@ -66,7 +66,7 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
         case .unsupported(let file, let found):
             "\(file.displayPath): found \(found). Expected bounding boxes or polygons. Export the data set as boxes."
         case .missingTextFiles(let folder, let photos):
-            "\(folder.displayPath): found \(photos) photos but no text file of boxes for any of them. Expected "
+            "\(folder.displayPath): found \(counted(photos, "photo")) but no text file of boxes for any of them. Expected "
                 + "labels/a.txt for images/a.jpg, or a.txt beside a.jpg. Check the folder."
         case .noPhotos(let file):
             "\(file.displayPath): the annotations list no photos. Expected at least one. Check the file."

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 
@@ -73,7 +74,7 @@ struct BoxAudit {
         findings += objects.filter { $0.objects < Audit.minimumObjects }.map { label in
             Audit.Finding(
                 kind: .fewObjects, files: [],
-                reason: "\(label.label): \(label.objects) objects in \(label.photos) photos")
+                reason: "\(label.label): \(counted(label.objects, "object")) in \(counted(label.photos, "photo"))")
         }
         self.findings = findings
     }

@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 internal import ImprintImages
 
 /// A reader of the COCO format for object detection: JSON with the arrays `images`, `annotations` and `categories`.
@@ -35,7 +36,7 @@ struct COCOAnnotations {
             let entry = annotation.id.map { "annotation \($0.shown)" } ?? "annotations[\(index)]"
             guard annotation.bbox.count == 4 else {
                 throw .invalidEntry(
-                    file: file, entry: entry, found: "the bbox has \(annotation.bbox.count) numbers",
+                    file: file, entry: entry, found: "the bbox has \(counted(annotation.bbox.count, "number"))",
                     expected: "4 numbers: x and y of the upper left corner, width and height, in pixels")
             }
             guard let label = names[annotation.categoryID] else {

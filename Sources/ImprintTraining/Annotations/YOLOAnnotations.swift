@@ -126,7 +126,7 @@ struct YOLOAnnotations {
             case 5: throw .hasConfidence(file: url, entry: entry)
             case 6... where numbers.count.isMultiple(of: 2):
                 boxes.append(boundingBox(numbers, label: label, entry: entry))
-            default: throw fail("found \(numbers.count) numbers after the class")
+            default: throw fail("found \(counted(numbers.count, "number")) after the class")
             }
         }
         return boxes

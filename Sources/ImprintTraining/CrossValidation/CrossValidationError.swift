@@ -23,8 +23,8 @@ public enum CrossValidationError: DescribedError, Equatable {
     private var text: String {
         switch self {
         case .tooFewGroups(let label, let groups, let photos, let folds):
-            "the label \(label.debugDescription) has \(photos == 1 ? "1 photo" : "\(photos) photos") in "
-                + "\(groups == 1 ? "1 group" : "\(groups) groups") of near-duplicates and bursts, expected at least \(folds) groups for "
+            "the label \(label.debugDescription) has \(counted(photos, "photo")) in "
+                + "\(counted(groups, "group")) of near-duplicates and bursts, expected at least \(folds) groups for "
                 + "\(folds) folds. "
                 + (groups < 2 ? "" : "Use at most \(groups) folds, or ") + (groups < 2 ? "Add" : "add")
                 + " photos of this label in other scenes"

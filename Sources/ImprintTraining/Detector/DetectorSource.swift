@@ -85,7 +85,8 @@ extension TrainingSource {
         try checkLabelsAndIdentifiers()
         if let photo = items.first(where: { $0.labels.count != 1 }) {
             throw .invalidSource(
-                name: name, found: "\(photo.labels.count) labels of the photo \(path(of: photo).debugDescription)",
+                name: name,
+                found: "\(counted(photo.labels.count, "label")) of the photo \(path(of: photo).debugDescription)",
                 expected: "exactly one, or photos with boxes")
         }
     }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 public import ImprintImages
 internal import ImprintModel
 
@@ -110,7 +111,7 @@ extension RecipeDecision {
         given: Set<RecipeHyperparameter> = [], isMultiLabel: Bool = false
     ) {
         let share = Self.percent(evidence.headAccuracy)
-        let heldOut = "\(evidence.heldOutPhotos) held-out photos"
+        let heldOut = counted(evidence.heldOutPhotos, "held-out photo")
         let accuracy =
             evidence.heldOutPhotos == 0
             ? "each label has only one photo or one group of near-duplicates, so no photo can be held out to measure the head"
@@ -170,7 +171,7 @@ extension RecipeDecision: CustomStringConvertible {
     public var description: String {
         let work =
             recipe == .fineTuning
-            ? "fine-tune all layers for \(epochs == 1 ? "1 epoch" : "\(epochs) epochs")"
+            ? "fine-tune all layers for \(counted(epochs, "epoch"))"
             : "train only the head"
         return "\(work), \(reason)"
     }

@@ -36,7 +36,7 @@ package struct AuditReport: Sendable {
             Page(
                 title: title, kind: .auditReport,
                 body: """
-                    <p class="figure">\(audit.images)<span> photos of \(audit.labels.count) labels</span></p>
+                    <p class="figure">\(audit.images)<span> \(audit.images == 1 ? "photo" : "photos") of \(counted(audit.labels.count, "label"))</span></p>
                     \(Self.contents(sections))
                     <h2>Photos by label</h2>
                     \(DataSection.bars(audit.labels))
@@ -64,7 +64,7 @@ package struct AuditReport: Sendable {
         var rows = [
             (
                 "groups",
-                "\(audit.groups) groups of copies, near-duplicates and bursts, with \(audit.imagesInGroups) photos"
+                "\(counted(audit.groups, "group")) of copies, near-duplicates and bursts, with \(audit.imagesInGroups) photos"
             )
         ]
         if let leakage = audit.randomSplit {

@@ -74,7 +74,7 @@ extension Report {
         let meaning: String
 
         init(_ pooled: PooledEvaluation) {
-            let predictions = counted(pooled.evaluation.imageCount, "prediction")
+            let predictions = groupedCount(pooled.evaluation.imageCount, "prediction")
             switch pooled {
             case .singleLabel(_, let metrics):
                 estimate = metrics?.accuracy
@@ -85,8 +85,8 @@ extension Report {
             case .detection(let evaluation, let metrics):
                 estimate = metrics?.meanAveragePrecision50
                 meaning =
-                    "mean average precision (mAP@.5) of \(counted(evaluation.metrics.objectCount, "object")) in "
-                    + counted(evaluation.metrics.photoCount, "photo")
+                    "mean average precision (mAP@.5) of \(groupedCount(evaluation.metrics.objectCount, "object")) in "
+                    + groupedCount(evaluation.metrics.photoCount, "photo")
             }
         }
     }
@@ -101,7 +101,7 @@ extension Report {
             <div><p class="score">\(percent(estimate.value))</p>
             <p>\(score.meaning)<br>\
             <span class="more">95 % confidence interval: \(interval(estimate.interval)), a bootstrap over \
-            \(counted(result.groups, "group")) of photos</span></p></div>
+            \(groupedCount(result.groups, "group")) of photos</span></p></div>
             """
         }
         var facts = [("folds", grouped(result.folds.count))]
@@ -256,7 +256,7 @@ extension Report {
         }
         let count = evaluation.results.count { !$0.isCorrect }
         return """
-            <p>\(grouped(count)) of \(counted(evaluation.results.count, "prediction")) \(count == 1 ? "is" : "are") wrong. These are \
+            <p>\(grouped(count)) of \(groupedCount(evaluation.results.count, "prediction")) \(count == 1 ? "is" : "are") wrong. These are \
             the most confident ones.</p>
             <div class="gallery">
             \(figures.joined(separator: "\n"))

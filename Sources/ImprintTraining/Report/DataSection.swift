@@ -70,8 +70,8 @@ enum DataSection {
         var lines: [String] = []
         if audit.groups > 0 {
             lines.append(
-                "<p>The audit found \(counted(audit.groups, "group")) of copies, near-duplicates and bursts, with "
-                    + "\(counted(audit.imagesInGroups, "photo")). Training keeps each group on one side of the dataset split.</p>"
+                "<p>The audit found \(groupedCount(audit.groups, "group")) of copies, near-duplicates and bursts, with "
+                    + "\(groupedCount(audit.imagesInGroups, "photo")). Training keeps each group on one side of the dataset split.</p>"
             )
         }
         let kinds = Audit.Finding.Kind.allCases.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }

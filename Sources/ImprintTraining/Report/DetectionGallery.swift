@@ -51,7 +51,7 @@ struct DetectionGallery {
             let more = total > figures.count ? " These are the \(figures.count) worst of \(grouped(total))." : ""
             return """
                 <h3>\(title)</h3>
-                <p class="advice">\(more.isEmpty ? counted(total, "mistake") + "." : more)</p>
+                <p class="advice">\(more.isEmpty ? groupedCount(total, "mistake") + "." : more)</p>
                 <div class="gallery">
                 \(figures.joined(separator: "\n"))
                 </div>

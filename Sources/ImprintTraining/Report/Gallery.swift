@@ -31,15 +31,15 @@ struct Gallery {
         let introduction: String
         if mistakes == 0 {
             introduction =
-                "No mistakes: all \(counted(evaluation.results.count, "photo")) were classified correctly. These are the photos with "
+                "No mistakes: all \(groupedCount(evaluation.results.count, "photo")) were classified correctly. These are the photos with "
                 + "the lowest confidence."
         } else if mistakes > shown.count {
             introduction =
-                "\(grouped(mistakes)) of \(counted(evaluation.results.count, "photo")) were misclassified. These are the "
+                "\(grouped(mistakes)) of \(groupedCount(evaluation.results.count, "photo")) were misclassified. These are the "
                 + "\(shown.count) mistakes with the highest confidence."
         } else {
             introduction =
-                "\(grouped(mistakes)) of \(counted(evaluation.results.count, "photo")) \(mistakes == 1 ? "was" : "were") "
+                "\(grouped(mistakes)) of \(groupedCount(evaluation.results.count, "photo")) \(mistakes == 1 ? "was" : "were") "
                 + "misclassified. Mistakes with a high confidence come first."
         }
         let legend =

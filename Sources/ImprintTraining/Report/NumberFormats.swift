@@ -33,5 +33,5 @@ func grouped(_ count: Int) -> String {
     return count < 0 ? "-" + text : text
 }
 
-/// Formats a count with its noun, such as "2 photos".
-func counted(_ count: Int, _ noun: String) -> String { "\(grouped(count)) \(count == 1 ? noun : noun + "s")" }
+/// Formats a count with a space between thousands, and its noun, such as "2 photos"; `counted(_:_:)` is for text.
+func groupedCount(_ count: Int, _ noun: String) -> String { "\(grouped(count)) \(count == 1 ? noun : noun + "s")" }

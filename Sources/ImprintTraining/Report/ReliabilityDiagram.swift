@@ -12,7 +12,7 @@ enum ReliabilityDiagram {
             / Double(evaluation.results.count)
         let calibrated =
             calibration.map {
-                " Calibration on \(counted($0.images, "validation photo")) changed it from "
+                " Calibration on \(groupedCount($0.images, "validation photo")) changed it from "
                     + "\(percent($0.errorBefore)) to \(percent($0.errorAfter))."
             } ?? ""
         let summary =
@@ -65,7 +65,7 @@ enum ReliabilityDiagram {
                 + "y2=\"\(plot.row(interval.upperBound))\"/>"
                 + plot.dot(
                     (dot.confidence, dot.accuracy), radius: 3 + 6 * (Double(dot.count) / maximum).squareRoot(),
-                    title: "\(counted(dot.count, "photo")) from \(percent(dot.range.lowerBound)) to "
+                    title: "\(groupedCount(dot.count, "photo")) from \(percent(dot.range.lowerBound)) to "
                         + "\(percent(dot.range.upperBound)): accuracy \(percent(dot.accuracy)), mean confidence "
                         + "\(percent(dot.confidence))")
         }

@@ -202,7 +202,7 @@ public struct Report: Sendable {
             recipe + [
                 (
                     "network",
-                    "\(model.network.name), \(counted(model.parameters.layout.trainableCount, "parameter"))"
+                    "\(model.network.name), \(groupedCount(model.parameters.layout.trainableCount, "parameter"))"
                 ),
                 (
                     "input",

@@ -52,7 +52,7 @@ struct ReportHead {
         }
         return """
             <div><p class="score">\(percent(evaluation.meanAveragePrecision))</p>
-            <p>mean average precision (mAP) on \(counted(evaluation.results.count, "photo"))<br>\(interval ?? "")</p></div>
+            <p>mean average precision (mAP) on \(groupedCount(evaluation.results.count, "photo"))<br>\(interval ?? "")</p></div>
             """
     }
 
@@ -64,8 +64,8 @@ struct ReportHead {
         }
         return """
             <div><p class="score">\(percent(metrics.meanAveragePrecision50))</p>
-            <p>mean average precision (mAP@.5) of \(counted(metrics.objectCount, "object")) in \
-            \(counted(metrics.photoCount, "photo"))\(interval ?? "")</p></div>
+            <p>mean average precision (mAP@.5) of \(groupedCount(metrics.objectCount, "object")) in \
+            \(groupedCount(metrics.photoCount, "photo"))\(interval ?? "")</p></div>
             """
     }
 
@@ -104,7 +104,7 @@ struct ReportHead {
             let count = evaluation.results.count
             accuracy = evaluation.accuracy
             interval = evaluation.accuracyInterval
-            photos = counted(count, "photo")
+            photos = groupedCount(count, "photo")
         }
 
         /// Creates the score of the model's epoch: on the validation set, or else on the training set.
@@ -116,7 +116,7 @@ struct ReportHead {
             }
             self.accuracy = accuracy
             interval = validates ? Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count) : nil
-            photos = counted(count, "photo") + (validates ? " of the validation set" : " of the training set")
+            photos = groupedCount(count, "photo") + (validates ? " of the validation set" : " of the training set")
         }
     }
 }

@@ -116,7 +116,7 @@ package enum TrainingCurves {
             <figure class="chart \(title.lowercased().replacing(" ", with: "-"))">
             <figcaption><strong>\(title)</strong> \(legend)</figcaption>
             \(plot.svg(
-                label: "\(title) over \(counted(epochs, "epoch")); at the end \(ends.joined(separator: ", "))",
+                label: "\(title) over \(groupedCount(epochs, "epoch")); at the end \(ends.joined(separator: ", "))",
                 (best.map { highlight($0.epoch, of: epochs, plot) } ?? "") + lines.joined()))
             </figure>
             """

@@ -80,7 +80,7 @@ import Testing
             $0.add("a", 500, [.text(10, "Mine")])
             $0.add("b", 420)
         },
-        network("more labels than outputs", .missing, "matching labels: 2 for 1 outputs") {
+        network("more labels than outputs", .missing, "matching labels: 2 for 1 output") {
             $0.labels = [.message(100, [.text(1, "a"), .text(1, "b")])]
             $0.add("pool", 120, [.integer(1, 1), .integer(60, 1)])
         },

@@ -63,7 +63,7 @@ import Testing
         #expect(message(sample) { $0.detector = .centerFace }.contains("centerface is an ONNX model"))
         #expect(message(sample) { $0.inputSize = 64 }.contains("images of 8x8 pixels"))
         #expect(message(sample) { $0.cropAndScale = .centerCrop }.contains("without a crop and scale mode"))
-        #expect(message(sample) { $0.labels = ["a", "b"] }.contains("2 for 1 outputs"))
+        #expect(message(sample) { $0.labels = ["a", "b"] }.contains("2 for 1 output"))
         var single = sample
         single.outputs.removeLast()
         #expect(message(single).contains("Expected the outputs of blazeface"))

@@ -65,6 +65,6 @@ import Testing
         #expect(percent(nil as Double?) == "–")
         #expect(grouped(0) == "0" && grouped(999) == "999" && grouped(1000) == "1\u{202f}000")
         #expect(grouped(-1_234_567) == "-1\u{202f}234\u{202f}567")
-        #expect(counted(1, "photo") == "1 photo" && counted(2, "photo") == "2 photos")
+        #expect(groupedCount(1, "photo") == "1 photo" && groupedCount(2000, "photo") == "2\u{202f}000 photos")
     }
 }
