@@ -9,8 +9,8 @@ extension DetectorHead {
 
     /// Returns the default head of the logo detector network, with an image pyramid of eight levels.
     ///
-    /// Adjacent levels differ by a factor of at most 1.6. An object covers 30 to 62 % of the side of a training patch, so it has such a size on at
-    /// least one level: an object of 4 % of the side of the photo on the largest level, and an object that fills the photo on the smallest one.
+    /// Adjacent levels differ by a factor of at most 1.6. An object covers 30 to 62 % of the side of a training patch. On at least one level,
+    /// an object has such a size if it covers 4 % of the side of the photo or more, and at most the shorter side of the photo.
     /// The smallest levels are closer to each other, because rounding their sides to multiples of the stride distorts them.
     package static func logoDetector(logos: [Logo], regressesBoxes: Bool = false) -> DetectorHead {
         DetectorHead(

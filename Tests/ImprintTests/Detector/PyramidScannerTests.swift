@@ -18,13 +18,29 @@ import Testing
         _ = try scanner.scan(RasterImage(width: 60, height: 60), peaks: 1)
     }
 
+    /// The sides of a level are multiples of the stride, so they can differ from those of the scaled image.
     @Test(
-        "On some level, a logo has a size that training patches have",
-        arguments: Array(stride(from: 0.042, through: 1, by: 0.002)))
-    func sizes(size: Double) {
-        let detector = DetectorHead.logoDetector(logos: [])
-        let sizes = detector.levels.map { size * Double($0) / Double(DetectorHead.patchSide) }
-        #expect(sizes.contains { (0.3...0.62).contains($0) })
+        "On some level, a logo has a size that training patches have, and almost its own aspect ratio",
+        arguments: [(480, 480), (640, 480), (480, 640), (720, 480), (768, 432)])
+    func sizesOfLogos(width: Int, height: Int) {
+        let photo = RasterImage(width: width, height: height)
+        let levels = DetectorHead.logoDetector(logos: []).levels.map {
+            AnySizeNetwork.level($0, of: photo, stride: DetectorHead.heatMapStride)
+        }
+        /// Returns whether a square logo covers 30 to 62.5 % of both sides of a patch on a level, and is stretched by less than 1.3.
+        func isLearnable(_ side: Int, on level: RasterImage) -> Bool {
+            let sides = [(level.width, width), (level.height, height)].map { scaled, original in
+                Double(side * scaled) / Double(original * DetectorHead.patchSide)
+            }
+            let (shorter, longer) = (min(sides[0], sides[1]), max(sides[0], sides[1]))
+            return shorter >= 0.3 && longer <= 0.625 && longer / shorter < 1.3
+        }
+        // From 4.5 % of the side of a square with the area of the photo to the shorter side of the photo.
+        let smallest = Int((0.045 * Double(width * height).squareRoot()).rounded(.up))
+        let missed = (smallest...min(width, height)).filter { side in
+            !levels.contains { isLearnable(side, on: $0) }
+        }
+        #expect(missed.isEmpty)
     }
 
     @Test("A network that does not accept a pyramid level is reported with the size and the reason")
