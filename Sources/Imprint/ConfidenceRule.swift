@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintModel
 
 /// A rule that accepts or rejects classifications by confidence, precision and recall.
@@ -86,7 +87,7 @@ public struct ConfidenceRule: Hashable, Sendable {
 
     private static func check(_ value: Double, _ name: String) throws(ImprintError) {
         guard (0...1).contains(value) else {
-            throw .invalidSetting(name: name, found: "\(value)", expected: "a number from 0 to 1")
+            throw .invalidSetting(name: name, found: messageText(value), expected: "a number from 0 to 1")
         }
     }
 }

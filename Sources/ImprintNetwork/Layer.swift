@@ -265,6 +265,6 @@ func check<Value>(
     _ layer: String, _ property: String, _ value: Value, _ isValid: Bool, _ expected: String
 ) throws(NetworkError) {
     guard isValid else {
-        throw .invalidProperty(layer: layer, property: property, found: "\(value)", expected: expected)
+        throw .invalidProperty(layer: layer, property: property, found: messageText(value), expected: expected)
     }
 }

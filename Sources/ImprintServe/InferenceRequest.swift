@@ -56,7 +56,7 @@ struct InferenceRequest {
         outputs = try Self.outputs(message, interface)
         if let confidence = message.parameters?.minimumConfidence {
             guard (0...1).contains(confidence) else {
-                throw HTTPError(.badRequest, "minimum_confidence is \(confidence), expected 0 to 1")
+                throw HTTPError(.badRequest, "minimum_confidence is \(messageText(confidence)), expected 0 to 1")
             }
             minimumConfidence = Float(confidence)
         }

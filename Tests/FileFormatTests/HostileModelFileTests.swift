@@ -90,19 +90,19 @@ import Testing
                 $0.trainingImages = ["a": .max, "b": 1]
             },
             InvalidRecord("validationImages has the count -1") { $0.validationImages = ["a": -1] },
-            InvalidRecord("found the accuracy 2.0, expected 0 to 1") { $0.startAccuracy = 2 },
+            InvalidRecord("found the accuracy 2, expected 0 to 1") { $0.startAccuracy = 2 },
             InvalidRecord("found the accuracy 1e+30") {
                 $0.history = [EpochMetrics(epoch: 1, loss: 1, accuracy: 1e30, learningRate: 1)]
             },
-            InvalidRecord("the threshold of \"a\" is 5.0, expected 0 to 1") { $0.thresholds = ["a": 5, "b": 0.5] },
+            InvalidRecord("the threshold of \"a\" is 5, expected 0 to 1") { $0.thresholds = ["a": 5, "b": 0.5] },
             InvalidRecord("the threshold of \"b\" is nan") { $0.thresholds = ["a": 1, "b": .nan] },
-            InvalidRecord("the point (0.5, -1.0, 1.0)") {
+            InvalidRecord("the point (0.5, -1, 1)") {
                 $0.precisionRecall = ["a": [.init(threshold: 0.5, precision: -1, recall: 1)]]
             },
-            InvalidRecord("the point (inf, 1.0, 1.0)") {
+            InvalidRecord("the point (inf, 1, 1)") {
                 $0.precisionRecall = ["a": [.init(threshold: .infinity, precision: 1, recall: 1)]]
             },
-            InvalidRecord("the temperature of the calibration is -1.0") {
+            InvalidRecord("the temperature of the calibration is -1") {
                 $0.calibration = Calibration(temperature: -1, errorBefore: 0, errorAfter: 0, images: 1)
             },
             InvalidRecord("the temperature of the calibration is nan") {

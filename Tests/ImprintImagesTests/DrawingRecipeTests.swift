@@ -55,12 +55,12 @@ private func contents(of folder: URL) throws -> [String: Data] {
             ("\"kind\": \"ovals\"", "\"kind\": \"ufo\"", "labels[1].marks[7].kind", "\"ufo\""),
             (
                 "\"kind\": \"twoCircles\", \"weight\": 1", "\"kind\": \"ring\", \"weight\": 0",
-                "labels[0].marks[0].weight", "0.0"
+                "labels[0].marks[0].weight", "0"
             ),
             ("[{ \"kind\": \"twoCircles\", \"weight\": 1 }]", "[]", "labels[0].marks", "none"),
             (
                 "\"kind\": \"touching\", \"weight\": 3", "\"kind\": \"touching\", \"weight\": -3",
-                "compositing.nearMisses[8].weight", "-3.0"
+                "compositing.nearMisses[8].weight", "-3"
             ),
             ("[{ \"kind\": \"looseTwoCircles\", \"weight\": 1 }]", "[]", "compositing.marks", "none"),
             (

@@ -176,15 +176,15 @@ import Testing
         layer(
             Dense(outputChannels: 0), invalid("Dense", "outputChannels", "0", "at least 1"), naming: "outputChannels"),
         layer(
-            Dropout(rate: 1), invalid("Dropout", "rate", "1.0", "at least 0 and less than 1"), naming: "rate is 1.0"),
+            Dropout(rate: 1), invalid("Dropout", "rate", "1", "at least 0 and less than 1"), naming: "rate is 1"),
         layer(
-            LeakyReLU(slope: 0), invalid("LeakyReLU", "slope", "0.0", "a positive number"), naming: "slope is 0.0"),
+            LeakyReLU(slope: 0), invalid("LeakyReLU", "slope", "0", "a positive number"), naming: "slope is 0"),
         layer(
-            BatchNormalization(momentum: 2), invalid("BatchNormalization", "momentum", "2.0", "between 0 and 1"),
-            naming: "momentum is 2.0"),
+            BatchNormalization(momentum: 2), invalid("BatchNormalization", "momentum", "2", "between 0 and 1"),
+            naming: "momentum is 2"),
         layer(
-            BatchNormalization(epsilon: 0), invalid("BatchNormalization", "epsilon", "0.0", "a positive number"),
-            naming: "epsilon is 0.0"),
+            BatchNormalization(epsilon: 0), invalid("BatchNormalization", "epsilon", "0", "a positive number"),
+            naming: "epsilon is 0"),
     ]
 
     private static let response = "LocalResponseNormalization"
@@ -196,10 +196,10 @@ import Testing
             invalid("Affine", "hasShift", "false", "true if there is no scale"), naming: "hasShift"),
         layer(
             ClipLayer(minimum: 1, maximum: 1),
-            invalid("Clip", "minimum", "1.0", "a number less than maximum, which is 1.0"), naming: "minimum"),
+            invalid("Clip", "minimum", "1", "a number less than maximum, which is 1"), naming: "minimum"),
         layer(
             ClipLayer(minimum: .nan, maximum: 1),
-            invalid("Clip", "minimum", "nan", "a number less than maximum, which is 1.0"), naming: "minimum"),
+            invalid("Clip", "minimum", "nan", "a number less than maximum, which is 1"), naming: "minimum"),
         layer(
             ClipLayer(minimum: -.infinity, maximum: .infinity),
             invalid("Clip", "maximum", "inf", "a finite number if there is no minimum"), naming: "maximum"),
@@ -208,10 +208,10 @@ import Testing
         layer(
             HardSigmoid(offset: .infinity), invalid("HardSigmoid", "offset", "inf", "a finite number"),
             naming: "offset"),
-        layer(ELU(alpha: -1), invalid("ELU", "alpha", "-1.0", "at least 0"), naming: "alpha"),
+        layer(ELU(alpha: -1), invalid("ELU", "alpha", "-1", "at least 0"), naming: "alpha"),
         layer(
-            LayerNormalization(epsilon: 0), invalid("LayerNormalization", "epsilon", "0.0", "a positive number"),
-            naming: "epsilon is 0.0"),
+            LayerNormalization(epsilon: 0), invalid("LayerNormalization", "epsilon", "0", "a positive number"),
+            naming: "epsilon is 0"),
         layer(
             TransposedConvolution(outputChannels: 0, kernelSize: 2),
             invalid(transposed, "outputChannels", "0", "at least 1"), naming: "outputChannels"),
@@ -237,13 +237,13 @@ import Testing
             naming: "crops"),
         layer(LocalResponseNormalization(size: 0), invalid(response, "size", "0", "at least 1"), naming: "size"),
         layer(
-            LocalResponseNormalization(size: 1, alpha: -1), invalid(response, "alpha", "-1.0", "at least 0"),
+            LocalResponseNormalization(size: 1, alpha: -1), invalid(response, "alpha", "-1", "at least 0"),
             naming: "alpha"),
         layer(
-            LocalResponseNormalization(size: 1, beta: -1), invalid(response, "beta", "-1.0", "at least 0"),
+            LocalResponseNormalization(size: 1, beta: -1), invalid(response, "beta", "-1", "at least 0"),
             naming: "beta"),
         layer(
-            LocalResponseNormalization(size: 1, bias: 0), invalid(response, "bias", "0.0", "a positive number"),
+            LocalResponseNormalization(size: 1, bias: 0), invalid(response, "bias", "0", "a positive number"),
             naming: "bias"),
         layer(
             PadLayer(top: 0, left: -1, bottom: 0, right: 0, mode: .edge),

@@ -160,7 +160,7 @@ import Testing
             #"""
             {"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": ["AA=="]}],
             "parameters": {"minimum_confidence": 2}}
-            """#, "minimum_confidence is 2.0, expected 0 to 1"
+            """#, "minimum_confidence is 2, expected 0 to 1"
         ),
     ]
 

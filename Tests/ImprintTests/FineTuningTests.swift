@@ -217,7 +217,7 @@ import Testing
                     return
                 }
             }
-            expectError("layerDecay", of: "0.0") { $0.fineTuning.layerDecay = 0 }
+            expectError("layerDecay", of: "0") { $0.fineTuning.layerDecay = 0 }
             expectError("layerDecay", of: "1.5") { $0.fineTuning.layerDecay = 1.5 }
             expectError("layerDecay", of: "nan") { $0.fineTuning.layerDecay = .nan }
             expectError("stageEpochs", of: "0") { $0.fineTuning.stageEpochs = 0 }

@@ -124,9 +124,10 @@ import Testing
     }
 
     @Test(
-        "An error limit that is not more than 0 is an error before photos are read", arguments: [0, -0.1, Double.nan])
-    func invalidErrorLimit(limit: Double) throws {
-        let error = ImprintError.invalidSetting(name: "errorLimit", found: "\(limit)", expected: "more than 0")
+        "An error limit that is not more than 0 is an error before photos are read",
+        arguments: zip([0, -0.1, Double.nan], ["0", "-0.1", "nan"]))
+    func invalidErrorLimit(limit: Double, found: String) throws {
+        let error = ImprintError.invalidSetting(name: "errorLimit", found: found, expected: "more than 0")
         #expect(throws: error) { try Self.model().quantized(for: [], options: QuantizationOptions(errorLimit: limit)) }
     }
 

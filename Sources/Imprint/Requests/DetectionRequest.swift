@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 public import ImprintImages
 internal import ImprintModel
 
@@ -133,7 +134,7 @@ extension ImageClassifier {
     func checkDetects(_ minimumConfidence: Float?) throws(ImprintError) {
         try checkLocatesObjects()
         if let minimumConfidence, !(0...1).contains(minimumConfidence) {
-            throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
+            throw .invalidSetting(name: "minimumConfidence", found: messageText(minimumConfidence), expected: "0 to 1")
         }
     }
 

@@ -1,3 +1,4 @@
+internal import ImprintCore
 public import ImprintImages
 
 /// An asynchronous sequence of the classifications of frames, such as camera frames.
@@ -91,7 +92,7 @@ public struct ClassificationStream: AsyncSequence, Sendable {
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? {
             guard (0..<1).contains(smoothed.smoothing) else {
                 throw ImprintError.invalidSetting(
-                    name: "smoothing", found: "\(smoothed.smoothing)", expected: "0 or more, and less than 1")
+                    name: "smoothing", found: messageText(smoothed.smoothing), expected: "0 or more, and less than 1")
             }
             let request = request
             guard let frame = try await reader.next(isolation: actor, { try await request.all(in: $0) }) else {

@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintImages
 
 /// An object that a detector found in a frame, with an identity that it keeps from frame to frame.
@@ -40,7 +41,7 @@ public struct ObjectTracker: Sendable {
     public init(minimumOverlap: Float, maximumMissedFrames: Int) throws(ImprintError) {
         guard minimumOverlap > 0 && minimumOverlap <= 1 else {
             throw .invalidSetting(
-                name: "minimumOverlap", found: "\(minimumOverlap)", expected: "more than 0, and at most 1")
+                name: "minimumOverlap", found: messageText(minimumOverlap), expected: "more than 0, and at most 1")
         }
         guard maximumMissedFrames >= 0 else {
             throw .invalidSetting(name: "maximumMissedFrames", found: "\(maximumMissedFrames)", expected: "0 or more")

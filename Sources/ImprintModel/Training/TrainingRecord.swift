@@ -1,3 +1,4 @@
+internal import ImprintCore
 public import ImprintNetwork
 
 /// The provenance of a model's parameters: the information needed to repeat the training and to assess its result.
@@ -104,20 +105,21 @@ extension TrainingRecord {
         if let value = (fractions + [startAccuracy].compactMap { $0 }).first(where: {
             $0.isFinite && !(0...1).contains($0)
         }) {
-            return "found the accuracy \(value), expected 0 to 1"
+            return "found the accuracy \(messageText(value)), expected 0 to 1"
         }
         if let (label, threshold) = thresholds?.first(where: { !(0...1).contains($0.value) }) {
-            return "the threshold of \(label.debugDescription) is \(threshold), expected 0 to 1"
+            return "the threshold of \(label.debugDescription) is \(messageText(threshold)), expected 0 to 1"
         }
         let points = precisionRecall.values.joined()
         if let point = points.first(where: { point in
             [point.threshold, point.precision, point.recall].contains { !(0...1).contains($0) }
         }) {
-            return "a precision–recall curve has the point (\(point.threshold), \(point.precision), \(point.recall)), "
+            let values = [point.threshold, point.precision, point.recall].map { messageText($0) }
+            return "a precision–recall curve has the point (\(values.joined(separator: ", "))), "
                 + "expected values from 0 to 1"
         }
         if let temperature = calibration?.temperature, !(temperature > 0 && temperature.isFinite) {
-            return "the temperature of the calibration is \(temperature), expected more than 0 and finite"
+            return "the temperature of the calibration is \(messageText(temperature)), expected more than 0 and finite"
         }
         return nil
     }

@@ -1,4 +1,5 @@
 internal import CImprintKernels
+internal import ImprintCore
 
 /// Elementwise clamp to a range.
 ///
@@ -23,7 +24,7 @@ public struct ClipLayer: Layer {
     public func outputShape(for inputs: [TensorShape]) throws(NetworkError) -> TensorShape {
         try check(
             "Clip", "minimum", minimum, minimum < maximum && minimum < .infinity,
-            "a number less than maximum, which is \(maximum)")
+            "a number less than maximum, which is \(messageText(maximum))")
         try check(
             "Clip", "maximum", maximum, maximum > -.infinity && (maximum < .infinity || minimum > -.infinity),
             "a finite number if there is no minimum")

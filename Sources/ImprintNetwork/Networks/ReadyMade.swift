@@ -1,5 +1,3 @@
-internal import ImprintCore
-
 extension Network {
     /// The names of the ready-made networks; see `named(_:labels:inputSize:width:)`.
     public static let readyMadeNames = [
@@ -170,7 +168,7 @@ func checkLabels(_ network: String, _ labels: Int) throws(NetworkError) {
 
 /// Checks the width multiplier of a ready-made network.
 func checkWidth(_ network: String, _ width: Double) throws(NetworkError) {
-    try check(network, "width", messageText(width), width > 0 && width <= 16, "more than 0 and at most 16")
+    try check(network, "width", width, width > 0 && width <= 16, "more than 0 and at most 16")
 }
 
 extension NetworkBuilder {

@@ -92,7 +92,7 @@ extension DrawingRecipe {
             check(shares.handDrawn, "handDrawn"),
             check(shares.outlined, "outlined"), check(shares.hatched, "hatched"), check(shares.worn, "worn"),
             (
-                shares.outlined + shares.hatched + shares.worn <= 1, "shares.worn", "\(shares.worn)",
+                shares.outlined + shares.hatched + shares.worn <= 1, "shares.worn", messageText(shares.worn),
                 "a sum of at most 1 with outlined and hatched"
             ),
         ]
@@ -123,21 +123,24 @@ extension DrawingRecipe {
         [(!logos.isEmpty, field, "none", "at least one logo")]
             + logos.enumerated().map { position, logo in
                 (
-                    logo.weight > 0 && logo.weight <= 1e6, "\(field)[\(position)].weight", "\(logo.weight)",
+                    logo.weight > 0 && logo.weight <= 1e6, "\(field)[\(position)].weight", messageText(logo.weight),
                     "a number above 0 and at most 1,000,000"
                 )
             }
     }
 
     private func check(_ range: ClosedRange<Float>, within limits: ClosedRange<Float>, _ field: String) -> Check {
-        (
-            limits.contains(range.lowerBound) && limits.contains(range.upperBound), "ranges.\(field)",
-            "[\(range.lowerBound), \(range.upperBound)]", "within [\(limits.lowerBound), \(limits.upperBound)]"
+        func text(_ range: ClosedRange<Float>) -> String {
+            "[\(messageText(range.lowerBound)), \(messageText(range.upperBound))]"
+        }
+        return (
+            limits.contains(range.lowerBound) && limits.contains(range.upperBound), "ranges.\(field)", text(range),
+            "within \(text(limits))"
         )
     }
 
     private func check(_ share: Float, _ field: String) -> Check {
-        ((0...1).contains(share), "shares.\(field)", "\(share)", "0…1")
+        ((0...1).contains(share), "shares.\(field)", messageText(share), "0…1")
     }
 }
 

@@ -137,7 +137,7 @@ public final class ArtworkMatcher: Sendable {
         _ image: RasterImage, minimumConfidence: Float = 0.5
     ) throws(ImprintError) -> [DetectedObject] {
         guard (0...1).contains(minimumConfidence) else {
-            throw .invalidSetting(name: "minimumConfidence", found: "\(minimumConfidence)", expected: "0 to 1")
+            throw .invalidSetting(name: "minimumConfidence", found: messageText(minimumConfidence), expected: "0 to 1")
         }
         return objects(try scores(in: image)).filter { $0.confidence >= minimumConfidence }
     }

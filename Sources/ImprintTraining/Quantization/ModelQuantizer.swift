@@ -117,7 +117,7 @@ extension ModelFile {
         guard error.relativeError.isFinite else { throw ImprintError.nonFiniteOutput(network: network.name) }
         guard parameters.quantization?.weights.isEmpty == false else {
             throw ImprintError.invalidSetting(
-                name: "errorLimit", found: "\(options.errorLimit)",
+                name: "errorLimit", found: messageText(options.errorLimit),
                 expected:
                     "a larger number: the outputs differ by more than this even if only one layer computes in int8")
         }
@@ -141,7 +141,7 @@ extension ModelFile {
         }
         guard options.errorLimit > 0 else {
             throw .invalidSetting(
-                name: "errorLimit", found: "\(options.errorLimit)", expected: "more than 0")
+                name: "errorLimit", found: messageText(options.errorLimit), expected: "more than 0")
         }
     }
 

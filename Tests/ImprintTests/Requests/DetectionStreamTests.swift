@@ -51,13 +51,12 @@ import Testing
 
     @Test(
         "Settings of a tracker out of range are errors",
-        arguments: [(0, 1), (1.5, 1), (.nan, 1), (0.5, -1)] as [(Float, Int)])
-    func settings(overlap: Float, missed: Int) {
+        arguments: [(0, 1, "0"), (1.5, 1, "1.5"), (.nan, 1, "nan"), (0.5, -1, "-1")] as [(Float, Int, String)])
+    func settings(overlap: Float, missed: Int, found: String) {
         let error =
-            overlap == 0.5
-            ? ImprintError.invalidSetting(name: "maximumMissedFrames", found: "\(missed)", expected: "0 or more")
-            : .invalidSetting(
-                name: "minimumOverlap", found: "\(overlap)", expected: "more than 0, and at most 1")
+            missed < 0
+            ? ImprintError.invalidSetting(name: "maximumMissedFrames", found: found, expected: "0 or more")
+            : .invalidSetting(name: "minimumOverlap", found: found, expected: "more than 0, and at most 1")
         #expect(throws: error) {
             _ = try ObjectTracker(minimumOverlap: overlap, maximumMissedFrames: missed)
         }
