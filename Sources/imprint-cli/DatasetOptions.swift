@@ -37,6 +37,7 @@ struct DatasetOptions: ParsableArguments {
 
     func validate() throws {
         _ = try memory?.byteCount()
+        try requirePaths([validation].compactMap { $0 })
         _ = try validationRule()
     }
 

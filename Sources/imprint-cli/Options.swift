@@ -130,18 +130,26 @@ func seedNumber(_ text: String) throws -> UInt64 {
 /// - Parameter allowsURLs: Whether URLs are also valid; otherwise, they are rejected.
 func requirePaths(_ paths: [String], allowsURLs: Bool = false) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected a file or folder name.") }
-    if !allowsURLs, let url = paths.first(where: isURL) {
-        throw ValidationError(
-            "\(shown(url)) is a URL, expected a path: Imprint reads and writes only local files. Download a remote file first."
-        )
+    guard !allowsURLs else { return }
+    for path in paths {
+        if let problem = urlProblem(path) { throw ValidationError("\(shown(path)) \(problem)") }
     }
 }
 
-/// Returns whether a text is a URL with a scheme, such as https://example.org/photo.jpg, and not the path of a file.
-func isURL(_ text: String) -> Bool {
+/// Returns the problem of a URL instead of a path, as the end of a sentence and with the fix; nil for the path of a file.
+/// - Parameter text: A text that may be a URL with a scheme, such as https://example.org/photo.jpg.
+func urlProblem(_ text: String) -> String? {
     let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
-    return scheme.first?.isLetter == true && text.dropFirst(scheme.count).hasPrefix("://")
-        && !FileManager.default.fileExists(atPath: text)
+    guard scheme.first?.isLetter == true, text.dropFirst(scheme.count).hasPrefix("://"),
+        !FileManager.default.fileExists(atPath: text)
+    else { return nil }
+    let fix =
+        if scheme.lowercased() == "file", let path = URL(string: text)?.path(percentEncoded: false), !path.isEmpty {
+            "Write \(visible(path)) instead."
+        } else {
+            "Imprint reads and writes only local files. Download a remote file first."
+        }
+    return "is a URL, expected a path. \(fix)"
 }
 
 /// Checks that an output folder is not inside a folder of photos.

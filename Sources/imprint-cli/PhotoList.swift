@@ -69,9 +69,7 @@ final class PhotoList {
         guard let path = String(validating: line, as: UTF8.self) else {
             return .invalid(escapedName(line), reason: "the path is not UTF-8. Rename the file, or its folder.")
         }
-        guard !isURL(path) else {
-            return .invalid(path, reason: "it is a URL, and Imprint reads only local files. Download the file first.")
-        }
+        if let problem = urlProblem(path) { return .invalid(path, reason: "it \(problem)") }
         guard !line.contains(0) else {
             return .invalid(path, reason: "the path contains a NUL. Add --null if NUL separates the paths.")
         }

@@ -82,7 +82,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         if photos != nil, let data {
             throw ValidationError("Unexpected argument \"\(data)\": --photos already names the folder of photos.")
         }
-        try requirePaths([photos, data, annotations].compactMap { $0 })
+        try requirePaths([photos, data, annotations, base].compactMap { $0 })
         let photoOptions = dataset.photoOptions
         if photoFolder == nil, annotations == nil, !photoOptions.isEmpty {
             throw ValidationError(

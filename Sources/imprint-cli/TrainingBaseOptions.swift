@@ -54,6 +54,7 @@ struct TrainingBaseOptions: ParsableArguments {
     var poolMaximum = false
 
     func validate() throws {
+        try requirePaths([base].compactMap { $0 })
         var hyperparameters = ClassifierHyperparameters()
         set(&hyperparameters)
         try require(hyperparameters.problem)

@@ -68,9 +68,17 @@ import Testing
             ("classify m.imprint", "as in: imprint classify m.imprint photo.jpg"),
             (
                 "classify m https://example.org/a.jpg",
-                "https://example.org/a.jpg is a URL, expected a path: Imprint reads"
+                "https://example.org/a.jpg is a URL, expected a path. Imprint reads"
             ),
             ("train s3://photos/pets --output m", "s3://photos/pets is a URL"),
+            ("train photos --output m --validation https://example.org/a", "https://example.org/a is a URL"),
+            ("train photos --output m --validation ''", "A path is empty"),
+            ("train photos --output m --base https://example.org/b", "https://example.org/b is a URL"),
+            (
+                "train-detector --output m --artwork A=x.png --base https://example.org/b",
+                "https://example.org/b is a URL"
+            ),
+            ("classify m file:///a/b%20c.jpg", "is a URL, expected a path. Write /a/b c.jpg instead."),
             ("detect a.jpg --artwork A=https://example.org/a.png", "https://example.org/a.png is a URL"),
             ("classify cat.png", "as in: imprint classify pets.imprint cat.png"),
             ("train photos --output m --time-limit soon", "soon"),

@@ -69,14 +69,19 @@ import Testing
         }
     }
 
-    @Test("A URL in a list is an error that says to download the file")
-    func urls() throws {
+    @Test(
+        "A URL in a list is an error that says to download the file, or the path of a local one",
+        arguments: zip(
+            ["https://example.org/a.png", "file:///photos/a.png"],
+            [
+                "Imprint reads and writes only local files. Download a remote file first.",
+                "Write /photos/a.png instead.",
+            ]))
+    func urls(url: String, fix: String) throws {
         try withPhotos { folder in
-            let run = try shell(
-                "echo https://example.org/a.png | $imprint classify m.imprint --files-from - --json", folder: folder)
+            let run = try shell("echo \(url) | $imprint classify m.imprint --files-from - --json", folder: folder)
             #expect(run.status == 0 && run.lines.count == 1, "\(run.errors)")
-            let error =
-                "https://example.org/a.png: it is a URL, and Imprint reads only local files. Download the file first."
+            let error = "\(url): it is a URL, expected a path. \(fix)"
             #expect(run.lines.first?["error"] as? String == error)
         }
     }
