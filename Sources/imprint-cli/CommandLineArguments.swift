@@ -77,6 +77,9 @@ enum CommandLineArguments {
         return nil
     }
 
+    /// The options of the parser that help does not list.
+    private static let unlistedOptions = ["--experimental-dump-help", "--generate-completion-script", "--help-hidden"]
+
     /// Returns the error message for an option that the subcommand does not have; nil if it has all of them.
     ///
     /// The parser reports other problems first, such as a required option that is missing because it is misspelt. It does not suggest --help and
@@ -93,7 +96,9 @@ enum CommandLineArguments {
         let lines = help.split(separator: "\n").filter { $0.hasPrefix("  -") }
         let known = Set(lines.compactMap { $0.firstMatch(of: /--[a-z][a-z0-9-]*/).map { String($0.output) } })
         let given = arguments.prefix { $0 != "--" }.filter { $0.hasPrefix("--") }.map(optionName)
-        guard let option = given.first(where: { !known.contains($0) }) else { return nil }
+        guard let option = given.first(where: { !known.contains($0) && !unlistedOptions.contains($0) }) else {
+            return nil
+        }
         let suggestion = suggestion(for: option, from: known.sorted()).map { " Did you mean '\($0)'?" } ?? ""
         return
             "Unknown option '\(shown(option))'.\(suggestion) \(path.joined(separator: " ")) --help lists the options."

@@ -170,4 +170,17 @@ import Testing
         let run = try shell("$imprint \(command)", folder: packageFolder)
         #expect(run.status == 64 && run.output.isEmpty && run.errors.contains(message), "\(run.errors)")
     }
+
+    @Test(
+        "An option that help does not list is not reported as unknown beside another mistake",
+        arguments: [
+            ("--generate-completion-script tcsh", "Can't generate completion scripts for 'tcsh'"),
+            ("classify m x --help-hidden --top", "Missing value for '--top "),
+            ("classify m x --experimental-dump-help --top", "Missing value for '--top "),
+        ])
+    func unlistedOptions(command: String, message: String) throws {
+        let run = try shell("$imprint \(command)", folder: packageFolder)
+        #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+        #expect(!run.errors.contains("Unknown option"))
+    }
 }
