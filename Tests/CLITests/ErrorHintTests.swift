@@ -76,6 +76,7 @@ import Testing
                 " \0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}",
                 "imprint import converts a PyTorch checkpoint to a model file."
             ),
+            (")\0\0\0\0\0\0\0{\"__metadata__\":{\"imprint.features\":\"1\"}}", nil),
         ] as [(String, String?)])
     func wrongModels(content: String, expected: String?) throws {
         try withTemporaryFolder { folder in

@@ -193,6 +193,8 @@ import Testing
                     optimizer: ["velocities": [Float](repeating: 0, count: layout.trainableCount)])
             ).write(to: checkpointURL)
             try Safetensors.write([], to: foreignURL) { _ in [:] }
+            let cacheURL = folder.appending(path: "features")
+            try Safetensors.write([], to: cacheURL) { _ in ["imprint.features": "1"] }
 
             func text(_ url: URL, _ read: (URL) throws -> Void) -> String {
                 let error = #expect(throws: ModelFileError.self) { try read(url) }
@@ -204,8 +206,10 @@ import Testing
             #expect(asPersonalization(modelURL).contains("is a model, not a personalization"))
             #expect(asPersonalization(checkpointURL).contains("is the checkpoint of a run, not a personalization"))
             #expect(asPersonalization(foreignURL).contains("is a file of another program, not a personalization"))
+            #expect(asPersonalization(cacheURL).contains("is a feature cache, not a personalization"))
             #expect(asModel(personalizationURL).contains("is a personalization, not a model"))
             #expect(asModel(checkpointURL).contains("is the checkpoint of a run, not a model"))
+            #expect(asModel(cacheURL).contains("is a feature cache, not a model"))
             #expect(asModel(foreignURL).contains("not an Imprint model"))
             #expect(
                 [modelURL, checkpointURL, foreignURL, folder].allSatisfy { !Personalization.isPersonalization(at: $0) })

@@ -310,6 +310,7 @@ extension ModelFile {
     static func kind(of metadata: [String: String]) -> String {
         if metadata[Key.format] != nil { return "a model" }
         if metadata[Personalization.formatKey] != nil { return "a personalization" }
+        if metadata[FeatureCacheFile.formatKey] != nil { return "a feature cache" }
         return metadata[Checkpoint.formatKey] != nil ? "the checkpoint of a run" : "a file of another program"
     }
 }

@@ -20,6 +20,8 @@ public struct ModelFileError: DescribedError, Equatable {
         case checkpoint
         /// The file is a personalization, expected a model.
         case personalization
+        /// The file contains cached features of photos for personalizations, expected a model.
+        case featureCache
         /// The file is of another kind, expected a personalization.
         case notAPersonalization(found: String)
         /// The file is of another kind, expected a checkpoint.
@@ -66,6 +68,8 @@ public struct ModelFileError: DescribedError, Equatable {
                 "the file is the checkpoint of a run, not a model. Resume the run to get a model"
             case .personalization:
                 "the file is a personalization, not a model. Load the model that it was made for"
+            case .featureCache:
+                "the file is a feature cache, not a model. Choose the model that computed the features"
             case .notAPersonalization(let found):
                 "the file is \(found), not a personalization. Choose a file that contains a personalization"
             case .notACheckpoint(let found):

@@ -5,6 +5,7 @@
 func checkFormat(of metadata: [String: String]) throws(ModelFileError.Problem) {
     guard let format = metadata[ModelFileKey.format] else {
         if metadata[Personalization.formatKey] != nil { throw .personalization }
+        if metadata[FeatureCacheFile.formatKey] != nil { throw .featureCache }
         throw metadata[Checkpoint.formatKey] == nil ? .foreign : .checkpoint
     }
     guard let version = Int(format), version > 0 else { throw .unknownFormat(found: format) }
