@@ -62,8 +62,8 @@ public struct AnchorHead: Codable, Hashable, Sendable {
         }
     }
 
-    /// Returns the first problem of the rules for a network and its labels; nil if they are valid.
-    func problem(_ network: Network, labels: [String]) -> String? {
+    /// Returns the first problem of the rules for a network and its number of labels; nil if they are valid.
+    func problem(_ network: Network, labelCount: Int) -> String? {
         guard (1...16).contains(levels.count),
             levels.allSatisfy({ (1...256).contains($0.stride) && (1...64).contains($0.anchors) })
         else { return "invalid levels, expected 1 to 16 with a stride of 1 to 256 and 1 to 64 anchors each" }
@@ -71,27 +71,27 @@ public struct AnchorHead: Codable, Hashable, Sendable {
             return "\(valuesPerAnchor) values for each anchor, expected \(Self.boxValueCount) to 256"
         }
         guard maximumOverlap > 0, maximumOverlap <= 1 else {
-            return "a maximum overlap of \(maximumOverlap), expected more than 0 and at most 1"
+            return "a maximum overlap of \(messageText(maximumOverlap)), expected more than 0 and at most 1"
         }
         let input = network.input
         guard levels.allSatisfy({ input.height.isMultiple(of: $0.stride) && input.width.isMultiple(of: $0.stride) })
         else { return "an input of \(input.width)x\(input.height) pixels, expected multiples of each stride" }
         let count = levels.reduce(0) { $0 + input.height / $1.stride * (input.width / $1.stride) * $1.anchors }
         let found =
-            "an output of \(network.output) for \(counted(count, "anchor")) and \(counted(labels.count, "label"))"
+            "an output of \(network.output) for \(counted(count, "anchor")) and \(counted(labelCount, "label"))"
         // A network has less than 2³¹ outputs, so the product of two numbers that are not larger does not overflow.
-        guard max(count, labels.count) <= network.output.channels else { return "\(found), expected more values" }
-        let expected = count * (labels.count + valuesPerAnchor)
-        guard !labels.isEmpty, network.output.pixels == 1, network.output.channels == expected else {
+        guard max(count, labelCount) <= network.output.channels else { return "\(found), expected more values" }
+        let expected = count * (labelCount + valuesPerAnchor)
+        guard labelCount > 0, network.output.pixels == 1, network.output.channels == expected else {
             return "\(found), expected \(expected) values"
         }
         // The confidences are probabilities.
         guard let last = network.nodes.last, last.layer is Concat,
             let first = network.nodes.firstIndex(where: { $0.name == last.inputs.first }),
-            network.nodes[first].layer is Sigmoid, network.shapes[first].count == count * labels.count
+            network.nodes[first].layer is Sigmoid, network.shapes[first].count == count * labelCount
         else {
             return
-                "a network whose output is not a concatenation that starts with a sigmoid of \(count * labels.count) values"
+                "a network whose output is not a concatenation that starts with a sigmoid of \(count * labelCount) values"
         }
         return nil
     }

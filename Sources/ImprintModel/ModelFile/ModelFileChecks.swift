@@ -57,7 +57,7 @@ package func checkFit(
             ModelFileKey.centerPoints, preprocessing, problem: centerPoints.problem(network, labels: labels))
     case .anchors(let anchors):
         try checkImportedDetector(
-            ModelFileKey.anchors, preprocessing, problem: anchors.problem(network, labels: labels))
+            ModelFileKey.anchors, preprocessing, problem: anchors.problem(network, labelCount: labels.count))
     case .softmax, .sigmoid:
         let outputs: Int
         do {
