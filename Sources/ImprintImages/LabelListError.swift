@@ -63,7 +63,7 @@ public struct LabelListError: DescribedError, Equatable {
             "\"\(name)\" is not a known column. Expected only photo, and label or labels. Remove it."
         case .unknownColumn(let name, let missing?):
             "\"\(name)\" is not a known column, and the column \(missing) is missing. Expected only photo, and label or labels. Rename the "
-                + "columns of paths and labels accordingly, and remove others."
+                + "column of paths to photo and the column of labels to label, and remove the other columns."
         case .wrongColumns(let found, let expected):
             found.isEmpty
                 ? "the header has no column \(expected). Expected exactly one. Add it."

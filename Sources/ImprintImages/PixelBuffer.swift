@@ -55,8 +55,8 @@ public struct PixelBuffer: Sendable {
         guard !overflow, all <= Int.max - row, bytes.count >= all + row else {
             throw .invalidPixels(
                 found: counted(bytes.count, "byte"),
-                expected: "\(counted(height, "row")) of \(counted(stride, "byte")), where the last may end after \(row)"
-            )
+                expected: "\(counted(height, "row")) of \(counted(stride, "byte")); the last row may end after "
+                    + counted(row, "byte"))
         }
         let samples =
             bytes.withContiguousStorageIfAvailable { Self.samples($0, row: row, stride: stride, rows: height, layout) }

@@ -202,8 +202,8 @@ struct PersonalizeCommand: ParsableCommand {
         for label in newLabels {
             guard let known = classifier.similarLabel(to: label) else { continue }
             Terminal.warn(
-                "The new label \(shown(label)) differs from the label \(shown(known)) of the model only in case or spaces, so the model learns "
-                    + "both. If they are the same, rename it to \(shown(known)).")
+                "The new label \(shown(label)) differs from the label \(shown(known)) of the model only in case or in spaces around it. "
+                    + "The model learns both. If they are the same label, use \(shown(known)).")
         }
     }
 

@@ -87,13 +87,13 @@ import Testing
                 "classify m.imprint x.png --categories groups.json --threshold auto", 64,
                 "categories have no threshold, precision or recall"
             ),
-            ("classify m.imprint x.png --categories none.json", 1, "none.json: cannot be read"),
+            ("classify m.imprint x.png --categories none.json", 1, "none.json: the file cannot be read"),
             (
                 "export m.imprint --to imprint --output o.imprint --categories empty.json", 1,
                 "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}. Add one"
             ),
             ("classify m.imprint x.png --categories empty.json", 1, "empty.json: found no category"),
-            ("classify m.imprint x.png --categories .", 1, ": cannot be read: Is a directory. Check the name"),
+            ("classify m.imprint x.png --categories .", 1, ": the file cannot be read: Is a directory. Check the name"),
             ("classify m.imprint x.png --categories /dev/stdin <other.json", 1, "/dev/stdin: the label \"lynx\""),
             ("classify m.imprint x.png --categories other.json", 1, "other.json: the label \"lynx\" of the category"),
             (

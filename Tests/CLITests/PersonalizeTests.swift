@@ -211,7 +211,9 @@ import Testing
                 "personalize", "logos.imprint", "--artwork", "Crest=\(Self.leaf)", "--output", "me", "--json",
                 folder: folder)
             #expect(result.status == 0 && result.lines.count == 1, "\(result.errors)")
-            let warning = "The new label Crest differs from the label crest of the model only in case or spaces"
+            let warning =
+                "The new label Crest differs from the label crest of the model only in case or in spaces around it. "
+                + "The model learns both. If they are the same label, use crest."
             #expect(result.errors.contains(warning), "\(result.errors)")
             let line = try #require(result.lines.last)
             #expect(line["event"] as? String == "finished" && line["added"] as? [String] == ["Crest"])

@@ -93,7 +93,7 @@ import Testing
             try Data().write(to: url)
             #expect(truncate(url.path, (16 << 20) + 1) == 0)
             let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: []) }
-            #expect("\(try #require(error))".contains("photos.tar: has more than 16777216 bytes"))
+            #expect("\(try #require(error))".contains("photos.tar: the file has more than 16777216 bytes"))
         }
     }
 

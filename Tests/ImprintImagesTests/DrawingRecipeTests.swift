@@ -127,10 +127,10 @@ private func contents(of folder: URL) throws -> [String: Data] {
         let folders = [URL(filePath: "/data/datasets")]
         let some = DrawingError.noSuchRecipe(name: "fruits", available: ["plain", "shapes"], folders: folders)
         #expect(
-            "\(some)" == "There is no recipe \"fruits\". The recipes in /data/datasets are plain, shapes. "
+            "\(some)" == "There is no recipe \"fruits\". Recipes in /data/datasets: plain, shapes. "
                 + "Use one of these names, or the path of a .json file.")
         let none = DrawingError.noSuchRecipe(name: "fruits", available: [], folders: [])
-        #expect("\(none)".hasSuffix("have no folder datasets with recipes. Use the path of a .json file."))
+        #expect("\(none)".hasSuffix("has a folder named datasets with recipes. Use the path of a .json file."))
     }
 
     @Test(

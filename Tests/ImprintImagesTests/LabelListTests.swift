@@ -158,7 +158,8 @@ import Testing
         #expect(
             text(.unknownColumn("path", missing: "photo"))
                 == "/l.csv: \"path\" is not a known column, and the column photo is missing. Expected only photo, and label or labels. "
-                + "Rename the columns of paths and labels accordingly, and remove others.")
+                + "Rename the column of paths to photo and the column of labels to label, and remove the other columns."
+        )
         #expect(
             text(.unknownColumn("width", missing: nil)).hasSuffix(
                 "Expected only photo, and label or labels. Remove it."))

@@ -55,4 +55,12 @@ import Testing
         }
         #expect(!found.isEmpty && !expected.isEmpty && "\(error!)".contains(found))
     }
+
+    @Test("The error about too few bytes states the required rows, and the end of the last one") func tooFewBytes() {
+        let expected = "2 rows of 4 bytes; the last row may end after 3 bytes"
+        #expect(throws: ImageError.invalidPixels(found: "6 bytes", expected: expected)) {
+            try PixelBuffer(
+                width: 3, height: 2, layout: .gray, bytesPerRow: 4, bytes: Array(repeating: UInt8(0), count: 6))
+        }
+    }
 }

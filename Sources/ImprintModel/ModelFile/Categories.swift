@@ -61,11 +61,11 @@ public struct Categories: Hashable, Sendable {
             data = try contents(ofFileOrPipe: path, limit: Self.maximumByteCount)
         } catch {
             let cause = if case .cannotRead(_, let reason) = error { reason } else { "\(error)".clause }
-            throw CategoriesError("cannot be read: \(cause). Check the name and that it is a file", in: path)
+            throw CategoriesError("the file cannot be read: \(cause). Check the name and that it is a file", in: path)
         }
         guard let data else {
             throw CategoriesError(
-                "has more than \(Self.maximumByteCount) bytes, expected a smaller JSON object, such as \(Self.example). Check the name",
+                "the file has more than \(Self.maximumByteCount) bytes, expected a smaller JSON object, such as \(Self.example). Check the name",
                 in: path)
         }
         do {

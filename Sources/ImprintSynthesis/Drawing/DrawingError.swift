@@ -29,8 +29,9 @@ extension DrawingError {
         case .noSuchRecipe(let name, let available, let folders):
             "There is no recipe \"\(name)\". "
                 + (available.isEmpty
-                    ? "The current folder, the program's folder and their parent folders have no folder datasets with recipes. Use the path"
-                    : "The recipes in \(folders.map(\.path).joined(separator: " and ")) are \(available.joined(separator: ", ")). "
+                    ? "Neither the current folder nor the program's folder, nor a folder above them, has a folder named datasets with recipes. "
+                        + "Use the path"
+                    : "Recipes in \(folders.map(\.path).joined(separator: " and ")): \(available.joined(separator: ", ")). "
                         + "Use one of these names, or the path")
                 + " of a .json file."
         case .unreadable(let file, let reason):
