@@ -10,8 +10,8 @@ struct JoinCommand: AsyncParsableCommand {
         commandName: "join",
         abstract: "Train a model together with other devices, through a Flower SuperLink (federated learning).",
         discussion: """
-            The subcommand answers the server until Ctrl-C. In each round, it trains the head of the model on the photos of this device, and \
-            sends only the change to the head and the number of photos. Photos and features never leave the device.
+            The device answers the server until Ctrl-C. In each round, it trains the head of the model on its photos, and sends only the \
+            change to the head and the number of photos. Photos and features never leave the device.
 
             Examples:
               imprint join https://fleet.example:8000 --model mine.imprint --photos my-photos --key device.pem

@@ -11,7 +11,7 @@ struct MergeCommand: ParsableCommand {
         abstract: "Average the personalizations of several users into a new model (federated averaging).",
         discussion: """
             Each user is weighted by their number of photos or, with --noise, equally. The new model gets the labels that users \
-            added. The subcommand needs the files from imprint personalize, but no photos. --clip and --noise limit the information \
+            added. Merging needs the files from imprint personalize, but no photos. --clip and --noise limit the information \
             about any single user (differential privacy); the bound is printed. Without them there is no bound.
 
             Examples:

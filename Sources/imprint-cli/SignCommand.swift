@@ -102,7 +102,7 @@ struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Verify the signature of a model file or folder.",
         discussion: """
-            The subcommand fails if a file was changed, added or removed since the model was signed, or if another key signed it. It \
+            Verification fails if a file was changed, added or removed since the model was signed, or if another key signed it. It \
             reads signatures from imprint sign and model_signing sign key.
 
             Examples:
