@@ -11,23 +11,6 @@ extension String {
     package init(buffer: [CChar]) {
         self = buffer.withUnsafeBytes { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
     }
-
-    /// Returns the text with some Unicode scalars replaced, for example to escape it.
-    ///
-    /// Unlike `replacing(_:with:)`, it also replaces a scalar that is part of a longer character: a quotation mark with an accent and "\r\n" are
-    /// single characters.
-    /// - Parameter replacement: Returns the text that replaces a scalar, or nil to keep the scalar.
-    package func replacingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
-        var scalars = String.UnicodeScalarView()
-        for scalar in unicodeScalars {
-            if let text = replacement(scalar) {
-                scalars.append(contentsOf: text.unicodeScalars)
-            } else {
-                scalars.append(scalar)
-            }
-        }
-        return String(scalars)
-    }
 }
 
 /// Formats a duration like a clock: "1:05" for 65 seconds, "2:00:00" for two hours.

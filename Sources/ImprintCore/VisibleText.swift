@@ -4,10 +4,10 @@
 /// - Parameter keepsLines: Whether newlines are kept.
 package func visible(_ text: String, keepsLines: Bool = false) -> String {
     guard text.unicodeScalars.contains(where: controlsTerminal) else { return text }
-    return text.unicodeScalars.map { scalar in
-        guard controlsTerminal(scalar), !(keepsLines && scalar == "\n") else { return String(scalar) }
+    return text.replacingScalars { scalar in
+        guard controlsTerminal(scalar), !(keepsLines && scalar == "\n") else { return nil }
         return "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
-    }.joined()
+    }
 }
 
 /// Returns whether a character can control a terminal: C0, C1, DEL, line separators and bidirectional controls.
@@ -17,5 +17,24 @@ package func controlsTerminal(_ scalar: Unicode.Scalar) -> Bool {
     return switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator: true
     default: false
+    }
+}
+
+extension String {
+    /// Returns the text with some Unicode scalars replaced, for example to escape it.
+    ///
+    /// Unlike `replacing(_:with:)`, it also replaces a scalar that is part of a longer character: a quotation mark with an accent and "\r\n" are
+    /// single characters.
+    /// - Parameter replacement: Returns the text that replaces a scalar, or nil to keep the scalar.
+    package func replacingScalars(_ replacement: (Unicode.Scalar) -> String?) -> String {
+        var scalars = String.UnicodeScalarView()
+        for scalar in unicodeScalars {
+            if let text = replacement(scalar) {
+                scalars.append(contentsOf: text.unicodeScalars)
+            } else {
+                scalars.append(scalar)
+            }
+        }
+        return String(scalars)
     }
 }

@@ -23,16 +23,6 @@ import Testing
     func escaped(name: [UInt8], text: String) { #expect(escapedName(name) == text) }
 
     @Test(
-        "Scalars within longer characters are replaced",
-        arguments: [
-            ("\"a\"", "''a''"), ("\"\u{301}", "''\u{301}"), ("\r\n\"", "\r;''"), ("e\u{301}", "e\u{301}"), ("", ""),
-        ])
-    func replacedScalars(text: String, expected: String) {
-        let replaced = text.replacingScalars { $0 == "\"" ? "''" : $0 == "\n" ? ";" : nil }
-        #expect(Array(replaced.utf8) == Array(expected.utf8))
-    }
-
-    @Test(
         "The text in a buffer of a C function ends at its first zero",
         arguments: [("h\u{E9}\0rest", "h\u{E9}"), ("whole", "whole"), ("\0", ""), ("", "")])
     func buffers(content: String, text: String) {
