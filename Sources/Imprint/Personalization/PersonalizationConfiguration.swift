@@ -19,7 +19,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     public var blocks = 0
     /// The rank of the adapters, 1…64.
     public var rank = 4
-    /// The number of threads that extract features, 1…256.
+    /// The number of threads that extract features, from 1 to 256, or to the number of cores if that is larger.
     ///
     /// The result does not depend on it.
     public var threads = 1

@@ -20,7 +20,7 @@ public struct DetectorConfiguration: Sendable {
     /// of the whole image: those of EfficientNet-Lite, MobileNet v1 and v2, ResNet and SqueezeNet, but not squeeze-and-excitation. Its layers
     /// are trained with 0.3 times the learning rate.
     public var base: ModelFile?
-    /// The number of threads, 1…256; the result does not depend on it.
+    /// The number of threads, from 1 to 256, or to the number of cores if that is larger; the result does not depend on it.
     public var threads = Processors.coreCount
     /// The processes that train together; nil for a single process.
     ///

@@ -7,7 +7,7 @@ extension DetectorPersonalizer {
     public struct Configuration: Hashable, Sendable {
         /// The random seed.
         public var seed: UInt64 = 0
-        /// The number of threads, 1…256; the result does not depend on it.
+        /// The number of threads, from 1 to 256, or to the number of cores if that is larger; the result does not depend on it.
         public var threads = Processors.coreCount
         /// The maximum memory for photos, in bytes, at least 0.
         ///

@@ -15,7 +15,9 @@ final class PatchFeatures {
     /// The shape of the features of a patch, [rows, columns, channels].
     var shape: TensorShape { plan.network.output }
 
+    /// Compiles the layers before the head.
     /// - Parameter patches: The patches, in batches of `batchSize`.
+    /// - Throws: `ImprintError.noHead` if the network has no head, and `NetworkError` if its layers before the head cannot be compiled.
     init(_ model: ModelFile, _ patches: DetectorPatches, workers: Workers) throws {
         precondition(patches.batchSize == Self.batchSize, "there are \(patches.batchSize) patches in a batch")
         guard let features = try model.network.patchFeatures() else {

@@ -14,6 +14,7 @@ final class TrainingRunner<Job: TrainingTask> {
     /// Whether the training loop runs, so that a scan of photos may be stopped: a resumed run repeats it.
     private var isInLoop = false
 
+    /// Creates a runner.
     /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
     init(
         _ task: Job, store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void,
