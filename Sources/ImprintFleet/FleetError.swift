@@ -57,8 +57,8 @@ public enum FleetError: DescribedError, Equatable {
         case .keyInUse(let path):
             "\(path): another process uses this key. Each device needs its own key. End the other process, or name another key."
         case .damagedState(let path):
-            "\(path): the state of the key is damaged. Restore the file from a backup. Without the file, ε starts from zero, "
-                + "although earlier answers still count: use a new key, and photos that no answer was computed from."
+            "\(path): the state of the key is damaged. Restore the file from a backup. Without a backup, use a new key and photos that "
+                + "were not used for earlier answers, because ε would start from zero although these answers still count."
         case .newerState(let path, let found, let newest):
             "\(path): the state of the key needs a newer version of Imprint: it has format \(found), expected at most \(newest). "
                 + "Update Imprint. Keep the file, because it records the privacy loss."

@@ -138,8 +138,8 @@ private final class BatchBuffer: @unchecked Sendable {
     private func agree(_ processes: ProcessGroup, epoch: Int) {
         while true {
             let missing = Set(wanted).subtracting(indices)
-            // A process that knows an unreadable image from a batch that no process used does not divide this batch. The others may do so, and
-            // all must return after the same exchange.
+            // A process that already knows an unreadable image reads the whole batch; the others may read only their part. With the flag, all
+            // processes repeat the exchange equally often.
             let own: [UInt8] = wanted.map { missing.contains($0) ? 1 : 0 } + [isDivided ? 1 : 0]
             let flags = processes.gather(own)
             let unreadable = wanted.indices.filter { row in flags.contains { $0[row] != 0 } }

@@ -46,7 +46,9 @@ struct LiveRun {
         case .checkpointFailed(let error): notes.append("\(error)")
         case .finished(let result):
             self.result = result
-            phase = "Finished"
+            let problem: (any Error)? = result.divergence ?? result.photoError
+            if let problem { notes.append("\(problem)") }
+            phase = problem == nil ? "Finished" : "Ended early"
         }
     }
 

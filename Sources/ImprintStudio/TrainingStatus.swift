@@ -125,6 +125,7 @@ struct TrainingStatus: Encodable, Sendable {
             let step = Int(100 * batch.fractionOfRun)
             guard step > points.last?.step ?? 0, batch.loss.isFinite else { return }
             add(Point(step: step, steps: 100, loss: batch.loss, accuracy: batch.accuracy))
+        case .scanning(let done, let total): note("Scanning photos: \(done) of \(total)")
         case .epoch: change { $0.canKeepBest = !$0.isCompleting }
         case .unreadable(let photo): note("\(photo.reason)")
         default: break

@@ -35,7 +35,12 @@ struct CrossValidationSession {
         }
         guard let result = finished else { throw failure ?? ExitCode.failure }
         interrupt.end()
-        try writeFiles(result)
+        do {
+            try writeFiles(result)
+        } catch {
+            guard failure != nil else { throw error }
+            Terminal.fail("\(error)")
+        }
         guard !result.isComplete else {
             if let failure { throw failure }
             return
@@ -43,7 +48,9 @@ struct CrossValidationSession {
         Terminal.note(
             (failure == nil ? "Interrupted" : "Failed")
                 + " after \(counted(result.folds.count, "fold"))."
-                + (options.crossValidation.keep.map { " They are in \($0); repeat the command to continue." } ?? ""))
+                + (options.crossValidation.keep.map {
+                    " They are in \($0); \(failure == nil ? "" : "after you have fixed the error, ")repeat the command to continue."
+                } ?? ""))
         throw failure ?? Interrupt.exitCode
     }
 

@@ -74,7 +74,8 @@ struct TrainingSession {
         do {
             output = try writeResult(to: chosenOutput, .model) { try model.write(to: $0) }
         } catch {
-            if let checkpoint = options.checkpoint, result.checkpointFailure == nil {
+            // The last state of a diverged run is not saved.
+            if let checkpoint = options.checkpoint, result.checkpointFailure == nil, result.divergence == nil {
                 Terminal.note("The run is saved in \(checkpoint). Run again with --resume to write the model.")
             }
             throw error

@@ -74,7 +74,8 @@ import Testing
                     throw Failure()
                 }
             }
-            #expect(try names(in: folder) == [])
+            let remaining = try names(in: folder)
+            #expect(remaining.isEmpty)
             let error = #expect(throws: FileError.self) {
                 try AtomicFile.Draft(in: folder.appending(path: "missing")) { try $0.write([9]) }
             }

@@ -18,7 +18,7 @@ struct ImageGroupsReferenceTests {
         var sceneOfName: [String: Int] = [:]
         for (scene, paths) in listed.enumerated() { for path in paths { sceneOfName[path] = scene } }
         let scenes = try names.map { try #require(sceneOfName[$0]) }
-        let groups = ImageGroups([folder], workers: Workers(2))
+        let groups = try ImageGroups([folder], workers: Workers(2))
 
         func pairs(_ groups: [[Int]]) -> (count: Int, correct: Int) {
             groups.reduce((0, 0)) { sum, group in

@@ -87,12 +87,13 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         try withTemporaryFolder { root in
             try writeBursts(to: root, name: { "IMG_\(1000 + 4 * $0 + $1).png" })
             let folder = try ImageFolder(at: root)
-            let groups = ImageGroups([folder], workers: Workers(1))
+            let groups = try ImageGroups([folder], workers: Workers(1))
             let (correct, wrong) = pairs(folder, groups) { (Int($0.dropFirst(4)) ?? 0) / 4 }
             // Different scenes can be similar by chance.
             #expect(correct >= 30 && wrong <= 9, "\(correct) of 36 pairs, \(wrong) wrong pairs")
             #expect(groups.nearDuplicates.count <= 2)
-            #expect(groups.groups == ImageGroups([folder], workers: Workers(3)).groups)
+            let sameGroups = try ImageGroups([folder], workers: Workers(3))
+            #expect(groups.groups == sameGroups.groups)
         }
     }
 
@@ -101,7 +102,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
             // The numbers of the images of one scene differ by twelve.
             try writeBursts(to: root, name: { "\(12 * $1 + $0).png" })
             let folder = try ImageFolder(at: root)
-            let groups = ImageGroups([folder], workers: Workers(2))
+            let groups = try ImageGroups([folder], workers: Workers(2))
             #expect(groups.groups == groups.nearDuplicates)
         }
     }
@@ -113,7 +114,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
                 to: root, name: { "\(letters[$0])\(letters[$1]).jpg" },
                 time: { String(format: "2019:07:21 14:%02d:%02d", $0, 20 + $1 * 9) })
             let folder = try ImageFolder(at: root)
-            let groups = ImageGroups([folder], workers: Workers(2))
+            let groups = try ImageGroups([folder], workers: Workers(2))
             let (correct, wrong) = pairs(folder, groups) { letters.firstIndex(of: $0.first ?? "z") ?? -1 }
             #expect(correct >= 30 && wrong == 0, "\(correct) of 36 pairs, \(wrong) wrong pairs")
         }
@@ -126,7 +127,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
                 try write(.scene(UInt64(scene) + 2), to: root.appending(path: "test/a/v\(10 * scene).jpg"))
             }
             let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumClasses: 1) }
-            let groups = ImageGroups(folders, workers: Workers(2))
+            let groups = try ImageGroups(folders, workers: Workers(2))
             #expect(names(folders, groups.groups) == [["t20", "v0"], ["t30", "v10"]])
             #expect(groups.leaks(from: 4..<8, into: 0..<4) == 2)
             #expect(groups.leaks(from: 0..<2, into: 4..<8) == 0)

@@ -27,7 +27,7 @@ import Testing
         }
 
         private func fail(in method: Method) throws {
-            if method == failing, round == 1 { throw NetworkError.outOfMemory(byteCount: 1) }
+            if method == failing, round == 1 { throw NetworkError.outOfMemory(bytes: 1) }
         }
 
         func beginRound(_ round: Int, at step: Int, evaluationParameters: Parameters) throws {
@@ -65,7 +65,7 @@ import Testing
         let uninterrupted = try TrainingLoop(LineFit(), options: options(epochs: 3))
         #expect(try uninterrupted.run() == .completed)
         let failing = try TrainingLoop(FailingFit(in: method), options: options(epochs: 3))
-        #expect(throws: NetworkError.outOfMemory(byteCount: 1)) { try failing.run() }
+        #expect(throws: NetworkError.outOfMemory(bytes: 1)) { try failing.run() }
         #expect(failing.progress.round == 1)
         let resumed = try TrainingLoop(LineFit(), options: options(epochs: 3))
         try resumed.restore(failing.state())

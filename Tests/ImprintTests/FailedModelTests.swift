@@ -39,7 +39,7 @@ import Testing
         }
 
         func trainingStep(round: Int, step: Int) throws -> StepLoss? {
-            if step == 1, failure == .step(epoch: round) { throw NetworkError.outOfMemory(byteCount: 1) }
+            if step == 1, failure == .step(epoch: round) { throw NetworkError.outOfMemory(bytes: 1) }
             var loss = try objective.trainingStep(round: round, step: step)
             if step == 1, failure == .divergence(epoch: round) { loss?.loss = .nan }
             return loss
@@ -110,8 +110,8 @@ import Testing
     func step(epoch: Int) throws {
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
-                let configuration = quickTraining(epochs: 2)
-                #expect(throws: NetworkError.outOfMemory(byteCount: 1)) {
+                let configuration = try quickTraining(epochs: 2)
+                #expect(throws: NetworkError.outOfMemory(bytes: 1)) {
                     try run(folder, configuration, .step(epoch: epoch), checkpoints: scratch)
                 }
                 let progress = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName)).state

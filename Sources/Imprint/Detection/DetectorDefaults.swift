@@ -10,7 +10,8 @@ extension DetectorHead {
     /// Returns the default head of the logo detector network, with an image pyramid of eight levels.
     ///
     /// Adjacent levels differ by a factor of at most 1.6. An object covers 30 to 62 % of the side of a training patch. On at least one level,
-    /// an object has such a size if it covers 4 % of the side of the photo or more, and at most the shorter side of the photo.
+    /// an object has such a size if it covers at least 4.5 % of the side of a square with the area of the photo, and at most the shorter side of
+    /// the photo.
     /// The smallest levels are closer to each other, because rounding their sides to multiples of the stride distorts them.
     package static func logoDetector(logos: [Logo], regressesBoxes: Bool = false) -> DetectorHead {
         DetectorHead(

@@ -87,7 +87,8 @@ extension TrainingLoop {
     /// If a run ended with `Ending.stopped`, the next call continues it, with the same result as an uninterrupted run. The time between the calls
     /// counts towards the time limit.
     /// - Parameters:
-    ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round.
+    ///   - shouldStop: Called after each step; true ends the run. A stop after the last step of a round completes the round,
+    ///     unless its validation throws an error.
     ///   - onEvent: Called for each event.
     /// - Throws: `TrainingDivergedError` if the loss or a parameter is not finite; `NetworkError.outOfMemory`; and the errors of
     ///   the objective and of the closures. After a divergence, `best` still has the best parameters, but `state()` has those that are not

@@ -78,13 +78,17 @@ struct CrossValidationRunner {
         for (seed, folds) in splits {
             for index in folds.indices {
                 let split = Split(number: index + 1, seed: seed, folds: folds)
-                guard let fold = try store?.fold(split) ?? train(split, store) else { return false }
+                let kept = try store?.fold(split)
+                let trained = try kept == nil ? train(split) : nil
+                guard let fold = kept ?? trained?.fold else { return false }
                 if let labels = finished.first?.result.labels, labels != fold.result.labels {
                     throw CrossValidationError.differentLabels(
                         fold: split.number, seed: seed, found: fold.result.labels, expected: labels)
                 }
                 finished.append(fold)
                 onEvent(.fold(fold))
+                // Afterwards, so that a full disk does not lose the fold.
+                if let trained { try store?.save(trained.fold, trained.model) }
             }
         }
         return true
@@ -137,8 +141,8 @@ struct CrossValidationRunner {
     }
 
     /// Trains and evaluates the model of a fold.
-    /// - Returns: The fold, or nil if the run was stopped.
-    private func train(_ split: Split, _ store: FoldStore?) throws -> CrossValidationFold? {
+    /// - Returns: The fold and its model, or nil if the run was stopped.
+    private func train(_ split: Split) throws -> (fold: CrossValidationFold, model: ModelFile)? {
         guard !shouldStop() else { return nil }
         let (number, seed) = (split.number, split.seed)
         let evaluated = TrainingSubset(photos, items: split.evaluated.map { photos.items[$0] })
@@ -171,8 +175,7 @@ struct CrossValidationRunner {
         let fold = CrossValidationFold(
             number: number, seed: seed, result: evaluation, trainingImages: split.training.count,
             seconds: result.seconds, isKept: false)
-        try store?.save(fold, result.model)
-        return fold
+        return (fold, result.model)
     }
 
     /// Sends the result of a run.

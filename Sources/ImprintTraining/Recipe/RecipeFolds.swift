@@ -13,15 +13,17 @@ enum RecipeFolds {
     /// - Parameters:
     ///   - photos: Photos of the source.
     ///   - images: The result of reading the source, which may have compared the photos already.
+    ///   - checkContinues: Called after each portion of photos that are compared; throws if the run should end.
     static func groups(
         of photos: [TrainingPhoto], _ images: TrainingImages, _ source: any TrainingSource,
-        _ configuration: ClassifierConfiguration, onEvent: (TrainingEvent) -> Void
-    ) -> [Int] {
+        _ configuration: ClassifierConfiguration, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
+    ) throws -> [Int] {
         guard configuration.split.keepsGroupsTogether else { return Array(photos.indices) }
         var groups = images.groups
         if groups == nil {
-            let found = ImageGroups([source], workers: Workers(configuration.threads)) {
-                onEvent(.comparing(done: $0, of: source.items.count))
+            let found = try ImageGroups([source], workers: Workers(configuration.threads)) { done in
+                onEvent(.comparing(done: done, of: source.items.count))
+                try checkContinues()
             }
             groups = source.items.indices.map(found.group)
         }

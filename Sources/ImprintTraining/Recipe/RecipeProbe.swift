@@ -56,9 +56,11 @@ struct RecipeProbe {
         let folds =
             (validation?.count ?? 0) >= Self.minimumHeldOut
             ? []
-            : RecipeFolds.folds(
+            : try RecipeFolds.folds(
                 labels: training.items.map(\.labels),
-                groups: RecipeFolds.groups(of: training.items, images, source, configuration, onEvent: onEvent),
+                groups: RecipeFolds.groups(
+                    of: training.items, images, source, configuration, onEvent: onEvent,
+                    checkContinues: checkContinues),
                 seed: configuration.seed)
         let fit = try FittedHead(
             training, validation: validation, folds: folds, labels: source.labels.count, link, workers)

@@ -32,8 +32,10 @@ final class TrainingRunner<Job: TrainingTask> {
             try checkpoint.checkFits(task.network, labels: task.labels, settings: settings, file: store.file)
         }
         try checkProcesses(store?.resumed?.state.progress)
+        // Other processes would wait for one that stops while photos are compared or read.
+        let isAlone = task.processes == nil
         let photos = try task.readPhotos(earlier: store?.resumed?.images, onEvent: onEvent) {
-            guard !shouldStop() else {
+            guard !isAlone || !shouldStop() else {
                 throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
             }
         }
@@ -92,11 +94,11 @@ final class TrainingRunner<Job: TrainingTask> {
         try prepare(run)
         let (loopEnding, divergence) = try train(run)
         guard let best = loop.best, !loop.progress.history.isEmpty else {
-            writer.save(loop.state)
+            let checkpoint = save(run)
             if let problem = photos.unreadable.problem {
-                throw ImprintError.tooFewReadablePhotos(reason: "\(problem)", checkpoint: writer.path)
+                throw ImprintError.tooFewReadablePhotos(reason: "\(problem)", checkpoint: checkpoint)
             }
-            throw ImprintError.stoppedTooEarly(checkpoint: writer.path)
+            throw ImprintError.stoppedTooEarly(checkpoint: checkpoint)
         }
         // Validation, calibration and replay features take time and memory, so the process may end before there is a model.
         // The last state of a diverged run is not finite, so its checkpoint keeps an earlier one.
@@ -118,7 +120,7 @@ final class TrainingRunner<Job: TrainingTask> {
             model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
             seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
             divergence: divergence, checkpointFailure: writer.failure, featureFailure: task.featureFailure,
-            isRepeatable: isComplete && loop.progress.isRepeatable && !task.hasTimeLimit)
+            isRepeatable: (isComplete || ending == .diverged) && loop.progress.isRepeatable && !task.hasTimeLimit)
         onEvent(.finished(result))
         return result
     }
@@ -186,6 +188,7 @@ final class TrainingRunner<Job: TrainingTask> {
             }
             return (TrainingResult.Ending(ending), nil)
         } catch let error as TrainingDivergedError {
+            report(run)
             let divergence = ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
             // Without a validation set, an earlier epoch may be almost as bad.
             guard loop.best != nil, loop.progress.history.contains(where: { $0.validationLoss != nil }) else {
@@ -198,11 +201,19 @@ final class TrainingRunner<Job: TrainingTask> {
         } catch {
             report(run)
             guard error is ImageError, run.photos.unreadable.problem != nil else {
-                run.writer.save(loop.state)
+                save(run)
                 throw error
             }
             return (.tooFewReadablePhotos, nil)
         }
+    }
+
+    /// Saves a checkpoint, unless nothing is trained yet: it would replace the checkpoint of a completed run.
+    /// - Returns: The path of the checkpoint, if there is one.
+    @discardableResult private func save(_ run: Run) -> String? {
+        guard run.loop.progress.batch > 0 || !run.loop.progress.history.isEmpty else { return nil }
+        run.writer.save(run.loop.state)
+        return run.writer.path
     }
 
     /// Validates the best round again, for the evaluation and the calibration.

@@ -23,7 +23,7 @@ import Testing
             let recipe = try #require(
                 try ChosenRecipe(photos, configuration, nil, onEvent: { _ in }, shouldStop: { false }))
             #expect(recipe.secondsOfProbe > 0)
-            var task = try ClassifierTask(folder: photos, configuration: recipe.configuration, recipe: recipe)
+            var task = try ClassifierTask(photos: photos, configuration: recipe.configuration, recipe: recipe)
             _ = try task.readPhotos(earlier: nil, onEvent: { _ in }, checkContinues: {})
             let (objective, options) = try task.makeObjective(onScan: { _, _ in })
             #expect(options.timeLimit == .seconds(1000))
