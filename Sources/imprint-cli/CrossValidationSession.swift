@@ -48,8 +48,9 @@ struct CrossValidationSession {
         Terminal.note(
             (failure == nil ? "Interrupted" : "Failed")
                 + " after \(counted(result.folds.count, "fold"))."
-                + (options.crossValidation.keep.map {
-                    " They are in \($0); \(failure == nil ? "" : "after you have fixed the error, ")repeat the command to continue."
+                + (options.crossValidation.keep.map { folder in
+                    (result.folds.isEmpty ? " To continue" : " To continue with the finished folds in \(folder)")
+                        + ", \(failure == nil ? "" : "fix the error and ")repeat the command."
                 } ?? ""))
         throw failure ?? Interrupt.exitCode
     }

@@ -62,7 +62,7 @@ func forEachPhoto(
         throw Interrupt.exitCode
     }
     if photos.hasList && progress.failures > 0 {
-        Terminal.warn("\(progress.failures) of \(progress.done) photos could not be processed.")
+        Terminal.warn("\(progress.failures) of \(counted(progress.done, "photo")) could not be processed.")
     }
     if isFailure { throw ExitCode.failure }
 }

@@ -161,7 +161,8 @@ import Testing
     @Test(
         "Wrong inputs are an error before the first photo",
         arguments: [
-            ("", 64, "The first argument is the model"), ("other.png -0", 64, "--null: there is no list"),
+            ("", 64, "m.imprint is read as the model, and there are no photos"),
+            ("other.png -0", 64, "--null: there is no list"),
             ("photos --shard 0/2", 64, "expected I/N"), ("photos --shard 3/2", 64, "expected I/N"),
             ("photos --shard 2", 64, "expected I/N"), ("--files-from missing.txt", 1, "missing.txt: cannot be read"),
             ("--files-from photos", 1, "photos: cannot be read"), ("empty", 1, "it holds none"),

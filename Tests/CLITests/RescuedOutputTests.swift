@@ -29,7 +29,7 @@ import Testing
                 """, folder: folder)
             #expect(run.status == 1)
             #expect(
-                run.errors.contains("Error: out/m.imprint: cannot be written (No such file or directory)"),
+                run.errors.contains("/out/m.imprint: cannot be written (No such file or directory)"),
                 "\(run.errors)")
             let lines = try String(contentsOf: folder.appending(path: "lines"), encoding: .utf8)
             let finished = try #require(CommandOutput(status: 0, output: lines, errors: "").lines.last)
@@ -59,7 +59,7 @@ import Testing
                 command, then: "shutil.rmtree('out')", environment: #"TMPDIR="$PWD/tmp""#, folder: folder)
             #expect(run.status == 1)
             #expect(
-                run.output.contains("Error: out/new: cannot be written (No such file or directory)"), "\(run.output)")
+                run.output.contains("/out/new: cannot be written (No such file or directory)"), "\(run.output)")
             #expect(run.output.contains("/tmp/imprint-"), "\(run.output)")
             let saved = try shell("ls tmp/imprint-*/new", folder: folder)
             #expect(saved.status == 0, "\(saved.errors)")

@@ -96,7 +96,7 @@ import Testing
         try expectError([], { .emptyFolder(folder: $0) }, text: "one sub-folder")
         try expectError([".DS_Store", "notes.txt"], { .emptyFolder(folder: $0) }, text: "one sub-folder")
         try expectError(
-            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, text: "2 images", "per label")
+            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, text: "2 photos", "per label")
         try expectError(
             ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, text: "only",
             "expected at least 2"
@@ -104,7 +104,7 @@ import Testing
         try expectError(
             ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, text: "\"none\"")
         try expectError(
-            ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, text: "no images")
+            ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, text: "no photos")
     }
 
     @Test("One class is enough if requested") func oneClass() throws {

@@ -104,7 +104,7 @@ import Testing
             #expect(findings(audit, .fewObjects).map(\.reason) == ["cat: 3 objects in 3 photos"])
             #expect(audit.images == 4 && audit.objects.map(\.objects) == [3])
             #expect(audit.objects[0].aspectRatios.allSatisfy { abs($0 - 1) < 1e-5 })
-            #expect(audit.objects[0].sizes.map { $0.rounded() } == [172, 172, 172])
+            #expect(audit.objects[0].sizes.map { $0.rounded() } == [195, 195, 195])
             #expect(findings(audit, .outsideCrop).isEmpty)
         }
     }

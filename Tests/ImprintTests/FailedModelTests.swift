@@ -135,7 +135,7 @@ import Testing
                 let result = try run(
                     folder, configuration, .divergence(epoch: 2), checkpoints: scratch,
                     onEvent: { if case .checkpoint = $0 { saved += 1 } })
-                #expect(result.ending == .diverged && !result.isRepeatable)
+                #expect(result.ending == .diverged && result.isRepeatable)
                 #expect(result.divergence == .diverged(epoch: 3, learningRate: 0.02))
                 #expect(result.evaluation != nil && result.model.training?.history.map(\.epoch) == [1, 2])
                 // The state after the divergence is not saved.
