@@ -108,7 +108,7 @@ public final class ImageClassifier: Sendable {
     /// Returns the label that differs from a text only in case or in white space around it, such as "Ring" for "ring".
     ///
     /// A personalization adds each other spelling as a new label, so check the labels of photos, artwork or boxes before you add them.
-    /// - Returns: The label; nil if there is none, or if the text is a label itself.
+    /// - Returns: The label; nil if no label is similar, or if the text is a label itself.
     public func similarLabel(to text: String) -> String? {
         func folded(_ label: String) -> String {
             label.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
