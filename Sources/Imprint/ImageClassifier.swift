@@ -105,17 +105,12 @@ public final class ImageClassifier: Sendable {
     /// The labels: the labels of the model in the order of its outputs, then the labels that the personalization adds.
     public var labels: [String] { model.labels + (personalization?.addedLabels ?? []) }
 
-    /// Returns the label that differs from a text only in case or in white space around it, such as "Ring" for "ring".
+    /// Returns the label that differs from a text only in case, spaces or Unicode form, such as "Ring" for "ring".
     ///
-    /// A personalization adds each other spelling as a new label, so check the labels of photos, artwork or boxes before you add them.
+    /// Unicode forms are, for example, full-width letters and invisible characters. A personalization adds each other spelling as a new label, so
+    /// check the labels of photos, artwork or boxes before you add them.
     /// - Returns: The label; nil if no label is similar, or if the text is a label itself.
-    public func similarLabel(to text: String) -> String? {
-        func folded(_ label: String) -> String {
-            label.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
-        }
-        let wanted = folded(text)
-        return labels.contains(text) ? nil : labels.first { folded($0) == wanted }
-    }
+    public func similarLabel(to text: String) -> String? { ImprintCore.similarLabel(to: text, in: labels) }
 
     /// Whether the confidences of an image sum to 1.
     ///

@@ -107,10 +107,10 @@ public enum ImprintError: DescribedError, Equatable {
         case .invalidSetting(let name, let found, let expected):
             "\(name) is \(found), expected \(expected)"
         case .labelMismatch(let source, let unknown, let labels):
-            "\(source) has labels that the model does not have: \(unknown.joined(separator: ", ")). "
+            "\(source) has labels that the model does not have: \(described(unknown, known: labels)). "
                 + "Expected \(abbreviated(labels)). Rename the labels, or choose another model or data set"
         case .labelsDiffer(let first, let second):
-            "the models have different labels: only the first has \(abbreviated(first)), "
+            "the models have different labels: only the first has \(described(first, known: second)), "
                 + "only the second has \(abbreviated(second)). Compare models with the same labels"
         case .diverged(let epoch, let learningRate):
             "training diverged in epoch \(epoch): the loss is not finite at a learning rate of \(learningRate). "
@@ -178,9 +178,10 @@ public enum ImprintError: DescribedError, Equatable {
             "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and is now \(found). "
                 + "Set it back to resume, or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
-            "\(label.debugDescription) is not a label of the classifier. Use one of its labels: \(abbreviated(known))"
+            "\(label.debugDescription)\(similarityNote(for: label, known: known)) is not a label of the classifier. "
+                + "Use one of its labels: \(abbreviated(known))"
         case .cannotAddLabel(let label, let known):
-            "\(label.debugDescription) is not a label of the logo detector, which knows "
+            "\(label.debugDescription)\(similarityNote(for: label, known: known)) is not a label of the logo detector, which knows "
                 + "\(known.joined(separator: ", ")). A detector learns a new logo from its artwork or from photos with boxes. "
                 + "Provide these, or rename the folder to a known label"
         case .labelExists(let label, let known):
@@ -260,4 +261,13 @@ func abbreviated(_ labels: [String]) -> String {
     guard !labels.isEmpty else { return "none" }
     return labels.prefix(5).joined(separator: ", ")
         + (labels.count > 5 ? " and \(counted(labels.count - 5, "more label"))" : "")
+}
+
+/// Returns a list of the first five unknown labels, each with the label that it probably means, and the number of the others.
+private func described(_ unknown: [String], known: [String]) -> String {
+    let named = unknown.prefix(5).map { label in
+        let note = similarityNote(for: label, known: known)
+        return note.isEmpty ? label : label.debugDescription + note
+    }
+    return abbreviated(named + unknown.dropFirst(5))
 }

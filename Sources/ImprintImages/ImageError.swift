@@ -51,6 +51,10 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case notLoaded(photo: String, reason: String)
     /// The labels or the photos of a source are inconsistent, such as a label that is not unique; see `TrainingSource`.
     case invalidSource(name: String, found: String, expected: String)
+    /// The label of photos without a logo differs from the label of a logo only in case, spaces or Unicode form.
+    ///
+    /// `source` is the name of the source of the photos, such as the path of a photo folder.
+    case similarToLogo(source: String, label: String, logo: String)
     /// No augmentation has this name.
     case unknownAugmentation(name: String, known: [String])
 }
@@ -120,6 +124,11 @@ extension ImageError {
             "The photo \(photo.debugDescription) cannot be loaded: \(reason). Check its source, or leave the photo out."
         case .invalidSource(let name, let found, let expected):
             "\(name): found \(found), expected \(expected). Correct the source of the photos."
+        case .similarToLogo(let source, let label, let logo):
+            "\(source): photos with the label \(label.debugDescription) count as photos without the logo "
+                + "\(logo.debugDescription), because the labels differ only in case, spaces or Unicode form. "
+                + "Expected the label \(logo.debugDescription) for photos of the logo. "
+                + "Rename the label (in a photo folder, the sub-folder) or the logo."
         case .unknownAugmentation(let name, let known):
             "There is no augmentation \"\(name)\". Expected none, or names separated by commas: "
                 + "\(known.joined(separator: ", "))."

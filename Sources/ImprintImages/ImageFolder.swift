@@ -44,9 +44,7 @@ public struct ImageFolder: Sendable {
         guard root.folders.count >= minimumClasses else {
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
-        // Swift compares strings by canonical equivalence, so such labels would be the same.
-        let byName = Dictionary(grouping: root.folders) { $0 }
-        if let twins = byName.values.first(where: { $0.count > 1 }) { throw .equalNames(folder: url, names: twins) }
+        try Self.checkDifferent(root.folders, in: url)
         var classes: [(label: String, paths: [String])] = []
         for name in root.folders { classes.append((name, try filePaths(below: name, in: url))) }
         try self.init(url, classes, ignored: root.files.map { url.appending(path: $0) })
@@ -60,7 +58,8 @@ public struct ImageFolder: Sendable {
     /// - Parameters:
     ///   - url: The folder.
     ///   - logos: The labels of the logos.
-    /// - Throws: `ImageError` if the folder is missing, a file or without images, or if the sub-folder of a logo has no images.
+    /// - Throws: `ImageError` if the folder is missing, a file or without images, if the sub-folder of a logo has no images, or if the name of
+    ///   another sub-folder differs from the label of a logo only in case, spaces or Unicode form.
     public init(at url: URL, logos: [String]) throws(ImageError) {
         try self.init(at: url, logos: logos, backgroundLabel: nil)
     }
@@ -72,6 +71,8 @@ public struct ImageFolder: Sendable {
         guard status.isFolder else { throw .notAFolder(file: url) }
         let root = try FolderListing(url)
         let others = root.folders.filter { !logos.contains($0) }
+        try Self.checkDifferent(root.folders.filter(logos.contains), in: url)
+        try checkLabelsWithoutLogo(others, logos: logos, source: url.displayPath)
         var classes: [(label: String, paths: [String])] = []
         for name in root.folders where logos.contains(name) {
             classes.append((name, try filePaths(below: name, in: url)))
@@ -80,12 +81,25 @@ public struct ImageFolder: Sendable {
         for name in others { background += try filePaths(below: name, in: url) }
         if background.contains(where: { isImage(url.appending(path: $0)) }) {
             let label = backgroundLabel ?? (others.count == 1 ? others[0] : Self.noLogoLabel)
-            guard !logos.contains(label) else { throw .equalNames(folder: url, names: [label, label]) }
+            guard !logos.contains(label) else {
+                throw .invalidSource(
+                    name: url.displayPath, found: "photos without a logo, and the logo \(label.debugDescription)",
+                    expected: "another label for the logo: this one is for photos without a logo")
+            }
+            try checkLabelsWithoutLogo([label], logos: logos, source: url.displayPath)
             classes.append((label, background.sorted(by: precedes)))
         } else if classes.isEmpty {
             throw .emptyFolder(folder: url)
         }
         try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
+    }
+
+    /// Checks that no names are equal strings of different bytes.
+    ///
+    /// Swift compares strings by canonical equivalence, so their labels would be the same.
+    private static func checkDifferent(_ names: [String], in folder: URL) throws(ImageError) {
+        let byName = Dictionary(grouping: names) { $0 }
+        if let twins = byName.values.first(where: { $0.count > 1 }) { throw .equalNames(folder: folder, names: twins) }
     }
 
     /// The label of photos without a logo, unless the name of a folder is their label.
@@ -148,6 +162,19 @@ extension ImageFolder {
         let paths = try filePaths(below: "", in: folder).filter { isImage(folder.appending(path: $0)) }
         guard !paths.isEmpty else { throw .missingImages(folder: folder, reason: "it holds none") }
         return paths
+    }
+}
+
+/// Checks that no label of photos without a logo is similar to a logo: photos of the logo would silently teach the opposite.
+/// - Parameters:
+///   - labels: The labels of photos without a logo.
+///   - logos: The labels of the logos.
+///   - source: The name of the source of the photos.
+/// - Throws: `ImageError.similarToLogo`.
+package func checkLabelsWithoutLogo(_ labels: [String], logos: [String], source: String) throws(ImageError) {
+    for label in labels {
+        guard let logo = similarLabel(to: label, in: logos) else { continue }
+        throw .similarToLogo(source: source, label: label, logo: logo)
     }
 }
 

@@ -181,8 +181,13 @@ public struct Audit: Sendable {
         objects = boxes.first?.objects ?? []
         // A detector sees the whole photo.
         let single = photos.flatMap(\.warnings).filter { boxes.isEmpty || $0.kind != .outsideCrop }
+        let similar = similarLabels(in: names).map { labels in
+            Finding(
+                kind: .similarLabels, files: [], reason: labels.map(\.debugDescription).joined(separator: ", "))
+        }
         let found =
-            Self.findings(photos.compactMap(\.failure) + single, groups, photos) + (boxes.first?.findings ?? [])
+            similar + Self.findings(photos.compactMap(\.failure) + single, groups, photos)
+            + (boxes.first?.findings ?? [])
             // Few objects are enough to validate.
             + boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }

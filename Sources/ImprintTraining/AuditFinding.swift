@@ -8,6 +8,8 @@ extension Audit {
         public enum Kind: String, Sendable, CaseIterable, Codable {
             /// Near-duplicates with different labels: one of the labels may be wrong.
             case acrossLabels
+            /// Labels that differ only in case, spaces or Unicode form: they are probably meant as one label. The finding has no files.
+            case similarLabels
             /// Training and validation photos of one group, which make the validation accuracy too high.
             case acrossSplits
             /// A file that cannot be read as an image.
@@ -93,6 +95,7 @@ extension Audit.Finding.Kind {
     public var title: String {
         switch self {
         case .acrossLabels: "Near-duplicates with different labels"
+        case .similarLabels: "Labels that are easily confused"
         case .acrossSplits: "Leakage between training and validation"
         case .unreadable: "Unreadable files"
         case .truncated: "Truncated or damaged photos"
@@ -125,6 +128,9 @@ extension Audit.Finding.Kind {
         switch self {
         case .acrossLabels:
             "Near-duplicates with different labels. Check that each label is right; a small subject may be the only difference."
+        case .similarLabels:
+            "Labels that differ only in case, spaces or Unicode form. Training learns them as different labels. If they mean the same, give "
+                + "their photos one label."
         case .acrossSplits:
             "Validation photos that are near-duplicates of training photos, or of the same burst. They make the validation "
                 + "accuracy too high; move each group into one part of the split."

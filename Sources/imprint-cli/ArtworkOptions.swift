@@ -114,6 +114,7 @@ struct ArtworkOptions: ParsableArguments {
     func compositors(
         backgrounds: BackgroundSource?, size: Int, seed: UInt64, workers: Workers
     ) throws -> [(label: String, compositor: Compositor)] {
+        warnAboutSimilarLabels(labels, consequence: "Imprint draws them as different logos.")
         let artworks = try load()
         let photos = try (backgrounds?.files() ?? []).map { TrainingPhoto(url: $0, labels: []) }
         var bar = ProgressBar()

@@ -180,7 +180,7 @@ struct AuditCommand: ParsableCommand {
 
     private func description(_ finding: Audit.Finding) -> String {
         // The reason already names the file, or it concerns no file.
-        if [.unreadable, .truncated, .fewObjects].contains(finding.kind) { return finding.reason }
+        if [.unreadable, .truncated, .similarLabels, .fewObjects].contains(finding.kind) { return finding.reason }
         let limit = 6
         let more = finding.files.count > limit ? " and \(finding.files.count - limit) more" : ""
         return finding.names.prefix(limit).joined(separator: ", ") + more

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ImprintCore
 
 /// Preprocessing of the command line before the parser reads it.
 enum CommandLineArguments {
@@ -117,20 +118,5 @@ enum CommandLineArguments {
         if word.count > 1, let longer = words.first(where: { $0.hasPrefix(word) }) { return longer }
         let nearest = words.map { (word: $0, distance: editDistance(word, $0)) }.min { $0.distance < $1.distance }
         return nearest.flatMap { $0.distance <= 2 ? $0.word : nil }
-    }
-
-    /// Returns the Levenshtein distance: the number of insertions, deletions and replacements of characters.
-    private static func editDistance(_ first: String, _ second: String) -> Int {
-        var distances = Array(0...second.count)
-        for (row, character) in first.enumerated() {
-            var diagonal = row
-            distances[0] = row + 1
-            for (column, other) in second.enumerated() {
-                let replaced = diagonal + (character == other ? 0 : 1)
-                diagonal = distances[column + 1]
-                distances[column + 1] = min(replaced, diagonal + 1, distances[column] + 1)
-            }
-        }
-        return distances[second.count]
     }
 }

@@ -173,6 +173,8 @@ struct DetectCommand: ParsableCommand {
             case .confidence(let minimum): minimum
             case .perLabel, nil: 0.5
             }
+        warnAboutSimilarLabels(
+            artworkOptions.labels, consequence: "Imprint compares the photos with them as different logos.")
         let artwork = try artworkOptions.load()
         let features = try features()
         if let base, base != builtInBaseName, !features.isCalibrated {

@@ -72,6 +72,8 @@ struct MergeCommand: ParsableCommand {
         let base = try namedModel(model)
         let merge = try base.merging(
             personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
+        warnAboutSimilarLabels(
+            merge.model.labels, added: merge.addedLabels, consequence: "The new model has all of them.")
         try merge.model.write(to: target)
         if common.json {
             try Terminal.report(

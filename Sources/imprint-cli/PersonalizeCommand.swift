@@ -197,14 +197,10 @@ struct PersonalizeCommand: ParsableCommand {
         if file.isElsewhere { throw ExitCode.failure }
     }
 
-    /// Warns about new labels that are probably meant as labels of the model.
+    /// Warns about new labels that are probably meant as another new label or as a label of the model.
     private func warn(about newLabels: [String], similarTo classifier: ImageClassifier) {
-        for label in newLabels {
-            guard let known = classifier.similarLabel(to: label) else { continue }
-            Terminal.warn(
-                "The new label \(shown(label)) differs from the label \(shown(known)) of the model only in case or in spaces around it. "
-                    + "The model learns both. If they are the same label, use \(shown(known)).")
-        }
+        warnAboutSimilarLabels(
+            classifier.labels + newLabels, added: newLabels, consequence: "The model learns them as different labels.")
     }
 
     /// Runs `body` with a progress bar; Ctrl-C cancels it.

@@ -107,6 +107,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         // With boxes, --validation does not name a folder of labelled photos.
         let validationFolder = boxes == nil ? dataset.validationFolder : nil
         let labels = artworkOptions.labels + (boxes?.usedLabels ?? []).filter { !artworkOptions.labels.contains($0) }
+        warnAboutSimilarLabels(labels, consequence: "The detector learns them as different logos.")
         let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }
         if let folder { noteMissingLogos(in: folder) }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])

@@ -51,6 +51,34 @@ import Testing
         }
     }
 
+    @Test("A folder of photos whose name is similar to a logo is an error, and similar logos give a warning")
+    func similarLabels() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            let script = """
+                "$imprint" train-detector --photos photos --artwork Dark=\(Self.leaf) --artwork DARK=\(Self.leaf) --output m.imprint
+                """
+            let run = try shell(script, folder: folder)
+            #expect(run.status == 1, "\(run.errors)")
+            #expect(run.errors.contains("count as photos without the logo \"Dark\""), "\(run.errors)")
+            #expect(run.errors.contains("\"Dark\" and \"DARK\" differ only in case"), "\(run.errors)")
+        }
+    }
+
+    @Test(
+        "draw and detect warn about artwork with similar labels",
+        arguments: ["draw --output drawn --count 2", "detect photos/dark/0.png"])
+    func similarArtwork(command: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            let run = try shell(
+                "$imprint \(command) --artwork Leaf=\(Self.leaf) --artwork 'leaf =\(Self.leaf)'", folder: folder)
+            #expect(
+                run.status == 0 && run.errors.contains("The labels \"Leaf\" and \"leaf \" differ only in case"),
+                "\(run.errors)")
+        }
+    }
+
     @Test("classify --boxes and detect need a detector") func noBoxes() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 4)

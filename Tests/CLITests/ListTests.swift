@@ -128,6 +128,28 @@ import Testing
         }
     }
 
+    @Test("train and audit report labels that differ only in case") func similarLabels() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder, count: 4)
+            let script = """
+                set -e
+                echo photo,label > list.csv
+                for photo in bright/*.png; do echo "$photo,cat" >> list.csv; done
+                for photo in dark/*.png; do echo "$photo,Cat" >> list.csv; done
+                "$imprint" audit list.csv --json
+                "$imprint" train list.csv --output m.imprint --network lenet --width 0.25 --input-size 16 --epochs 1
+                """
+            let result = try shell(script, folder: folder)
+            #expect(
+                result.status == 0
+                    && result.errors.contains(
+                        "The labels \"Cat\" and \"cat\" differ only in case, spaces or Unicode form. The model learns them as different labels."
+                    ), "\(result.errors)")
+            let finding = try #require(result.lines.first { $0["kind"] as? String == "similarLabels" })
+            #expect(finding["reason"] as? String == "\"Cat\", \"cat\"" && finding["files"] as? [String] == [])
+        }
+    }
+
     @Test("The labels of a list that a model does not have are an error") func otherLabels() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder, count: 8)
@@ -135,12 +157,16 @@ import Testing
                 options="--network lenet --width 0.25 --input-size 16 --epochs 1 --threads 1"
                 "$imprint" train . --output m.imprint $options
                 echo photo,label > list.csv
-                for photo in */*.png; do echo "$photo,night" >> list.csv; done
+                for photo in bright/*.png; do echo "$photo,night" >> list.csv; done
+                for photo in dark/*.png; do echo "$photo,Dark" >> list.csv; done
                 "$imprint" evaluate m.imprint list.csv
                 """
             let result = try shell(script, folder: folder)
             #expect(
-                result.status == 1 && result.errors.contains("list.csv has labels that the model does not have: night"))
+                result.status == 1
+                    && result.errors.contains(
+                        "list.csv has labels that the model does not have: \"Dark\" (similar to \"dark\"), night."),
+                "\(result.errors)")
         }
     }
 

@@ -14,13 +14,17 @@ import Testing
             preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit))
         let digest = try base.write(to: folder.appending(path: "base.imprint"))
         let channels = try #require(network.headChannels)
-        for (name, baseDigest) in [("one", digest), ("two", digest), ("foreign", String(repeating: "0", count: 64))] {
+        let files = [
+            ("one", "one", digest), ("two", "two", digest), ("similar", "One ", digest),
+            ("foreign", "foreign", String(repeating: "0", count: 64)),
+        ]
+        for (name, label, baseDigest) in files {
             try Personalization(
-                base: baseDigest, addedLabels: [name],
-                columns: ["dark", name].map {
+                base: baseDigest, addedLabels: [label],
+                columns: ["dark", label].map {
                     Personalization.Column(label: $0, weights: [Float](repeating: 0.5, count: channels), bias: 1)
                 },
-                record: Personalization.Record(examples: ["dark": 3, name: 1])
+                record: Personalization.Record(examples: ["dark": 3, label: 1])
             ).write(to: folder.appending(path: "\(name).delta"))
         }
         try FileManager.default.copyItem(
@@ -54,6 +58,19 @@ import Testing
             #expect(abs(try #require(line["epsilon"] as? Double) - 4.3771780956812) < 1e-6)
             #expect(line["delta"] as? Double == 1e-5 && line["keepsRehearsal"] as? Bool == false)
             #expect(try ModelFile(contentsOf: folder.appending(path: "noisy.imprint")).labels == base.labels)
+        }
+    }
+
+    @Test("Similar labels of different users give a warning") func similarLabels() throws {
+        try withTemporaryFolder { folder in
+            try writeFiles(to: folder)
+            let run = try imprint(
+                "merge", "base.imprint", "one.delta", "similar.delta", "--output", "m", folder: folder)
+            #expect(
+                run.status == 0
+                    && run.errors.contains(
+                        "The labels \"one\" and \"One \" differ only in case, spaces or Unicode form."),
+                "\(run.errors)")
         }
     }
 

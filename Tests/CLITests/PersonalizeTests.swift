@@ -96,7 +96,7 @@ import Testing
             let run = try imprint("personalize", "m.imprint", "photos", "--output", "me", folder: folder)
             #expect(run.status == 0 && run.errors.contains("New labels: \(label)."), "\(run.errors)")
             let isWarned = run.errors.contains(
-                "The new label Dark differs from the label dark of the model only in case")
+                "The labels \"dark\" and \"Dark\" differ only in case, spaces or Unicode form. The model learns them")
             #expect(isWarned == (label == "Dark"), "\(run.errors)")
         }
     }

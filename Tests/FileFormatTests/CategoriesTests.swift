@@ -44,6 +44,10 @@ import Testing
             try Categories(["computer": ["laptop"]]).check(labels: ["desktop"])
         }
         #expect("\(try #require(unknown))".contains("\"laptop\""))
+        let similar = #expect(throws: CategoriesError.self) {
+            try Categories(["computer": ["Laptop"]]).check(labels: ["desktop", "laptop"])
+        }
+        #expect("\(try #require(similar))".contains("\"Laptop\" (similar to \"laptop\") of the category \"computer\""))
         let taken = #expect(throws: CategoriesError.self) {
             try Categories(["tree": ["oak"], "plant": ["tree"]]).check(labels: ["oak", "tree"])
         }

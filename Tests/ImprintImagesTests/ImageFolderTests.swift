@@ -123,6 +123,44 @@ import Testing
         }
     }
 
+    @Test(
+        "A sub-folder whose name is similar to a logo is an error, because its photos would be backgrounds",
+        arguments: [
+            (["boat/1.jpg"], "boat"), (["boat/1.jpg", "sea/2.jpg"], "boat"), (["Boat/1.jpg", "Boat /2.jpg"], "Boat "),
+            (["Sea/1.jpg", "boats/2.jpg"], nil),
+        ] as [([String], String?)])
+    func similarToLogo(paths: [String], label: String?) throws {
+        try withFiles(paths) { root in
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: root, logos: ["Leaf", "Boat"]) }
+            switch folder {
+            case .success: #expect(label == nil)
+            case .failure(let error):
+                let expected = label.map {
+                    ImageError.similarToLogo(source: root.path(percentEncoded: false), label: $0, logo: "Boat")
+                }
+                #expect(error == expected)
+                #expect("\(error)".contains("count as photos without the logo \"Boat\""))
+            }
+        }
+    }
+
+    @Test("Sub-folders of a logo that differ only in Unicode normalization are an error") func equalLogoNames() throws {
+        // Some file systems normalize names and cannot hold both.
+        try withFiles(["caf\u{E9}/1.jpg", "cafe\u{301}/2.jpg", "tea/3.jpg"]) { root in
+            guard try FileManager.default.contentsOfDirectory(atPath: root.path).count == 3 else { return }
+            let error = #expect(throws: ImageError.self) { try ImageFolder(at: root, logos: ["caf\u{E9}"]) }
+            #expect(error.map { "\($0)".contains("2 sub-folders that look the same") } == true)
+            #expect(try ImageFolder(at: root, logos: ["tea"]).labels == ["none", "tea"])
+        }
+    }
+
+    @Test("A logo with the label of photos without a logo is an error") func reservedLabel() throws {
+        try withFiles(["none/1.jpg", "a/2.jpg", "b/3.jpg"]) { root in
+            let error = #expect(throws: ImageError.self) { try ImageFolder(at: root, logos: ["none"]) }
+            #expect(error.map { "\($0)".contains("expected another label for the logo") } == true)
+        }
+    }
+
     @Test("The digest depends only on names and sizes") func digest() throws {
         func digest(_ paths: [String], change: (URL) throws -> Void = { _ in }) throws -> String {
             try withFiles(paths) { root in

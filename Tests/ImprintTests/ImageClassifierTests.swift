@@ -60,8 +60,9 @@ import Testing
     }
 
     @Test(
-        "A label that differs only in case or in spaces is found",
+        "A label that differs only in case, spaces or Unicode form is found",
         arguments: [
+            ("left  Arrow", "left arrow"), ("\u{FF32}ing", "Ring"),
             ("ring", "Ring"), (" RING\n", "Ring"), ("Left arrow", "left arrow"), ("ÄRGER ", "ärger"), ("Ring", nil),
             ("rings", nil), ("", nil),
         ] as [(String, String?)])

@@ -151,6 +151,29 @@ import Testing
         }
     }
 
+    @Test(
+        "Errors about unknown labels name the labels that they probably mean",
+        arguments: [
+            (
+                .labelMismatch(source: "photos", unknown: ["Left", "dusk"], labels: ["left", "right"]),
+                "does not have: \"Left\" (similar to \"left\"), dusk. Expected left, right."
+            ),
+            (
+                .labelMismatch(source: "photos", unknown: ["a", "b", "c", "d", "e", "f"], labels: ["left"]),
+                "does not have: a, b, c, d, e and 1 more label. Expected left."
+            ),
+            (.labelsDiffer(first: ["Left"], second: ["left"]), "only the first has \"Left\" (similar to \"left\")"),
+            (.unknownLabel("lift", known: ["left"]), "\"lift\" (similar to \"left\") is not a label"),
+            (.cannotAddLabel("left ", known: ["left"]), "\"left \" (similar to \"left\") is not a label"),
+            (
+                .cannotAddLabel("right", known: ["left"]),
+                "\"right\" is not a label of the logo detector, which knows left."
+            ),
+        ] as [(ImprintError, String)])
+    func similarLabels(error: ImprintError, text: String) {
+        #expect("\(error)".contains(text), "\(error)")
+    }
+
     @Test("Copies stay on one side of the split, and the avoided leakage is reported", arguments: [true, false])
     func groups(keepsTogether: Bool) throws {
         try withImages(perLabel: 4) { folder in

@@ -174,6 +174,25 @@ import Testing
         try Database(items: photos).checkLabelsAndIdentifiers()
     }
 
+    @Test("The audit finds similar labels, also between training and validation photos", arguments: [true, false])
+    func similarLabels(isSeparate: Bool) throws {
+        func source(_ labels: [String]) throws -> InMemorySource {
+            var source = InMemorySource(labels: labels)
+            for (index, label) in labels.enumerated() {
+                let image = RasterImage(width: 64, height: 64, filledWith: UInt8(40 * index))
+                try source.append(image, labels: [label], identifier: labels.joined() + label)
+            }
+            return source
+        }
+        let audit =
+            try isSeparate
+            ? Audit(source(["cat", "dog"]), validation: source(["CAT", "dog"])) : Audit(source(["CAT", "cat", "dog"]))
+        let findings = audit.findings.filter { $0.kind == .similarLabels }
+        #expect(findings.map(\.reason) == ["\"CAT\", \"cat\""] && findings.allSatisfy { $0.files.isEmpty })
+        let page = AuditReport(audit, title: "Cats", workers: Workers(1)).html
+        #expect(page.contains("Labels that are easily confused"))
+    }
+
     @Test("The audit of a list finds near-duplicates with different labels") func audit() throws {
         try withImages(perLabel: 2) { folder in
             try FileManager.default.copyItem(

@@ -111,10 +111,11 @@ public struct Categories: Hashable, Sendable {
     /// - Parameter known: The labels of the model.
     /// - Throws: `CategoriesError` if the model does not have a label, or a category has the name of a label in another category.
     public func check(labels known: [String]) throws(CategoriesError) {
-        let known = Set(known)
-        if let unknown = categories.keys.sorted().first(where: { !known.contains($0) }) {
+        let knownLabels = Set(known)
+        if let unknown = categories.keys.sorted().first(where: { !knownLabels.contains($0) }) {
+            let name = unknown.debugDescription + similarityNote(for: unknown, known: known)
             throw CategoriesError(
-                "the label \(unknown.debugDescription) of the category \((categories[unknown] ?? "").debugDescription) is not a label "
+                "the label \(name) of the category \((categories[unknown] ?? "").debugDescription) is not a label "
                     + "of the model. Remove it, or correct its spelling")
         }
         if let taken = names.first(where: { category(of: $0) != $0 }) {

@@ -51,6 +51,7 @@ struct DetectorTask: TrainingTask {
         self.logos = logos
         let photoLabels = try Self.photoLabels(photos, annotations, logos: logos)
         let others = photoLabels.filter { !logos.contains($0) }
+        try checkLabelsWithoutLogo(others, logos: logos, source: photos?.name ?? annotations?.name ?? "the artwork")
         guard others.count == 1 else {
             throw ImprintError.notOneLabelWithoutLogo(found: others, logos: logos, source: photos?.name ?? "")
         }

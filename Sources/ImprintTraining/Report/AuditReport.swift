@@ -155,7 +155,9 @@ package struct AuditReport: Sendable {
 }
 
 extension Audit.Finding.Kind {
-    fileprivate var showsPhotos: Bool { ![.unreadable, .truncated, .missing, .fewObjects].contains(self) }
+    fileprivate var showsPhotos: Bool {
+        ![.unreadable, .truncated, .missing, .similarLabels, .fewObjects].contains(self)
+    }
 
     fileprivate var isAboutGroups: Bool {
         switch self {

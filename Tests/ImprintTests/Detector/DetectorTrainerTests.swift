@@ -358,6 +358,17 @@ import Testing
         }
     }
 
+    @Test("A label without a logo that is similar to a logo is an error", arguments: [["Cross"], ["CROSS", "b"]])
+    func similarLabel(labels: [String]) throws {
+        try withTemporaryFolder { scratch in
+            let artwork = try writeCross(to: scratch)
+            let photos = scratch.appending(path: "photos")
+            try writePhotos(to: photos, labels: labels + ["leaf"], count: 2)
+            let error = ImageError.similarToLogo(source: photos.path, label: labels[0], logo: "cross")
+            #expect(throws: error) { try run(photos, artwork) }
+        }
+    }
+
     @Test("Photos must have exactly one label without a logo") func labels() throws {
         try withTemporaryFolder { scratch in
             let artwork = try writeCross(to: scratch)
