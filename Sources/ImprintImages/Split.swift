@@ -15,7 +15,10 @@ public enum ValidationRule: Codable, Sendable, Hashable {
         if case .fraction(let fraction) = self { (0..<1).contains(fraction) } else { true }
     }
 
-    /// Returns the fraction of `count` images to hold out.
+    /// Returns the fraction of images to hold out, from 0 to less than 1.
+    ///
+    /// The automatic fraction is 0 for fewer than 50 images, 0.1 for 50 to 199, and otherwise max(0.05, 50 / count).
+    /// - Parameter count: The number of images. The fraction of `fraction(_:)` must be in range; otherwise, the program ends.
     public func fraction(ofImages count: Int) -> Double {
         switch self {
         case .automatic:
@@ -74,9 +77,10 @@ extension ValidationRule {
 extension TrainingSource {
     /// Splits the items at random into a training set and a validation set; the same seed gives the same split.
     ///
-    /// The split is stratified: the validation set holds the same fraction of each class, rounded. If any images are held out, a
-    /// class of two or more images has at least one in each set. A class of one image is in the training set. If every image has
-    /// one label, the split of a class does not depend on the other classes. Both lists keep the order of `items`.
+    /// The split is stratified: of a class of n ≥ 2 images, the validation set holds min(max(round(fraction · n), 1), n − 1), so each set
+    /// has at least one. A class of one image is in the training set. With one label per image, the split of a class does not depend
+    /// on the other classes. Images with several labels may leave a class without validation images, for example if each of its images
+    /// also has a label of only one image. A fraction of 0 holds out nothing. Both lists keep the order of `items`.
     ///
     /// With `groups` (of this source only), the images of a group stay in one set. A class then holds out at most its fraction, or
     /// one group if it would otherwise hold out nothing; a group that holds all images of a class is in the training set. An image
@@ -84,6 +88,10 @@ extension TrainingSource {
     ///
     /// Groups larger than a quarter of a class's validation images are chosen last, because one scene is not representative.
     /// Without groups, photos of one burst may be in both sets, and validation results are too optimistic.
+    /// - Parameters:
+    ///   - rule: The size of the validation set; its fraction must be in range.
+    ///   - seed: The random seed.
+    ///   - groups: The groups of near-duplicates and bursts of `items`; nil if each image is a group.
     package func split(
         _ rule: ValidationRule, seed: UInt64, groups: ImageGroups? = nil
     ) -> (training: [TrainingPhoto], validation: [TrainingPhoto]) {
@@ -124,7 +132,7 @@ private struct Selection {
     private let groupsByClass: [[Int]]
     /// The indices of the classes.
     let labelIndices: Range<Int>
-    /// The number of images of each class: in total, to hold out, and held out so far.
+    /// The number of images of each class: in total, to hold out at most, and held out so far.
     private let totalCounts: [Int]
     private let targetCounts: [Int]
     private var heldOutCounts: [Int]
@@ -159,6 +167,7 @@ private struct Selection {
         heldOutCounts = total.map { _ in 0 }
     }
 
+    /// Whether an image is held out.
     func isChosen(_ item: Int) -> Bool { chosen.contains(groupOfItem[item]) }
 
     /// Holds out groups of a class, in random order.
@@ -181,6 +190,7 @@ private struct Selection {
         }
     }
 
+    /// Whether a group can be held out without more images of any of its classes than the target.
     private func fits(_ group: Int) -> Bool {
         !chosen.contains(group)
             && counts[group].allSatisfy { heldOutCounts[$0.key] + $0.value <= targetCounts[$0.key] }

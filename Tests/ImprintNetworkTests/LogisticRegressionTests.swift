@@ -61,6 +61,18 @@ import Testing
         }
     }
 
+    @Test("With more labels than rows, the head is finite and predicts the label of each row", arguments: [1, 3])
+    func absentLabels(rows: Int) throws {
+        let features = (0..<rows * 2).map { Float($0 % 3) }
+        let head = try LogisticRegression(
+            features: features, targets: (0..<rows).map { [$0] }, labels: 8, workers: Workers(2)
+        ).heads(weightDecays: [1, 0.01])[1]
+        #expect((head.weights + head.bias).allSatisfy(\.isFinite))
+        for (row, logits) in head.logits(features).enumerated() {
+            #expect(logits.indices.allSatisfy { $0 == row || logits[$0] < logits[row] })
+        }
+    }
+
     @Test(
         "The logits are the bias plus the weighted sums of the features, for any number of rows and labels",
         arguments: [0, 1, 17], [1, 3, 20])

@@ -167,6 +167,23 @@ import Testing
         }
     }
 
+    @Test("A base model with features that are not finite is an error, not a divergence of training") func overflow()
+        throws
+    {
+        let base = try base("lenet")
+        let bias = try #require(base.parameters["dense1.bias"])
+        base.parameters["dense1.bias"] = Array(repeating: .infinity, count: bias.count)
+        try withImages(perLabel: 8) { folder in
+            let error = #expect(throws: ImprintError.self) {
+                try train(folder, quickTraining(epochs: 2) { $0.start = .base(base) })
+            }
+            guard case .nonFiniteOutput = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
     @Test("Training can be stopped while features are computed") func stopped() throws {
         let base = try base()
         try withImages(perLabel: 8) { folder in

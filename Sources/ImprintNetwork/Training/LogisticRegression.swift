@@ -16,7 +16,11 @@ package import ImprintCore
 ///
 /// where the loss of a row is cross-entropy after a softmax, or the sum of the binary cross-entropies of all labels after a
 /// sigmoid. The features xᵢ are standardized to mean 0 and standard deviation about 1 in each channel, so one λ suits the features
-/// of every network. The returned head reads the original features. The bias is not regularized.
+/// of every network. The returned head reads the original features. The bias is not regularized, so the bias of a label without rows
+/// decreases in each iteration: its optimum is −∞.
+///
+/// A fit ends if the norm of the gradient is below 10⁻⁴ of that at its start, if an iteration reduces the loss by less than
+/// 10⁻⁷ of it, if no step along the search direction reduces the loss, or after the maximum number of iterations.
 ///
 /// The result is bitwise equal for any number of threads: the rows are divided into 16 fixed blocks, whose gradients are added in
 /// order.
@@ -53,8 +57,9 @@ package struct LogisticRegression {
 
     /// Creates a regression problem.
     /// - Parameters:
-    ///   - features: [rows, channels], at least one row.
-    ///   - targets: The labels of each row, in 0..<labels.
+    ///   - features: Finite features, [rows, channels], at least one row and one channel; a channel may be constant.
+    ///   - targets: The different labels of each row, in 0..<labels; a label may have no rows.
+    ///   - labels: The number of labels, at least 1.
     ///   - link: Softmax for one label per row, sigmoid for any number.
     package init(features: [Float], targets: [[Int]], labels: Int, link: Link = .softmax, workers: Workers) {
         precondition(
@@ -62,6 +67,9 @@ package struct LogisticRegression {
         precondition(
             !targets.isEmpty && features.count % targets.count == 0, "every row must have features, [rows, channels]"
         )
+        precondition(
+            targets.allSatisfy { $0.allSatisfy { (0..<labels).contains($0) } } && labels > 0,
+            "every label must be in 0..<\(labels)")
         rows = targets.count
         channels = features.count / targets.count
         self.labels = labels
@@ -85,6 +93,7 @@ package struct LogisticRegression {
     /// - Parameters:
     ///   - weightDecays: The values of λ, > 0, in descending order.
     ///   - maximumIterations: The maximum number of L-BFGS iterations of each fit.
+    /// - Returns: The heads in the order of `weightDecays`, with finite parameters.
     /// - Throws: `NetworkError.outOfMemory` if the BLAS library cannot allocate its buffer.
     package func heads(weightDecays: [Float], maximumIterations: Int = 60) throws(NetworkError) -> [Head] {
         try GEMM.prepare()
@@ -286,8 +295,8 @@ package struct LogisticRegression {
 
 extension LogisticRegression.Head {
     /// Returns the logits of features.
-    /// - Parameter features: [rows, channels].
-    /// - Returns: The logits of each row.
+    /// - Parameter features: [rows, channels]; any number of rows.
+    /// - Returns: The logits Wᵀ x + b of each row, [labels].
     package func logits(_ features: [Float]) -> [[Float]] {
         let (labels, channels) = (bias.count, weights.count / bias.count)
         let rows = features.count / channels

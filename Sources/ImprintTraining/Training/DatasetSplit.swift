@@ -15,7 +15,17 @@ struct DatasetSplit {
     var groups: [Int]?
 
     /// Splits the photos of a source.
-    /// - Parameter checkContinues: Called after each portion of photos that are compared; throws if the run should end.
+    ///
+    /// A resumed run repeats the split of its checkpoint, unless the validation photos are separate.
+    /// - Parameters:
+    ///   - source: The photos.
+    ///   - rule: The validation set, and whether groups of near-duplicates and bursts stay together.
+    ///   - earlier: The photos of the run to resume; nil for a new run.
+    ///   - onEvent: Called with the number of photos that are compared so far.
+    ///   - checkContinues: Called after each portion of photos that are compared; throws if the run should end.
+    /// - Throws: `ImprintError.missingValidationPhotos` if none of the validation photos of `earlier` is left,
+    ///   `ImprintError.labelMismatch` if separate validation photos have other labels, the errors of `validationPhotos(at:for:logos:)`, and
+    ///   the errors of `checkContinues`.
     init(
         _ source: any TrainingSource, _ rule: DatasetSplitRule, earlier: Checkpoint.Images?,
         onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void = {}
@@ -75,13 +85,14 @@ struct DatasetSplit {
     /// Checks that enough photos of a separate validation source are readable.
     ///
     /// A validation set that is a part of the photos may lack labels, because it may be small.
+    /// - Throws: `ImageError.tooManyUnreadable` or `ImageError.noReadableImages`.
     func checkValidation(readable: [TrainingPhoto], skipped: [SkippedImage]) throws(ImageError) {
         guard sources.count > 1 else { return }
         try SkippedImage.checkEnoughAreReadable(
             of: validation, readable: readable, skipped: skipped, labels: sources[0].labels)
     }
 
-    /// Adds a separate source of validation photos.
+    /// Adds a separate source of validation photos, whose labels may be a part of the labels of the training photos.
     private mutating func validate(on other: any TrainingSource, named name: String) throws {
         let labels = sources[0].labels
         let unknown = other.labels.filter { !labels.contains($0) }
@@ -131,6 +142,7 @@ extension TrainingSource {
 /// - Parameters:
 ///   - url: A folder or, for a classifier, also a list.
 ///   - logos: The labels of a detector's logos, or nil for a classifier.
+/// - Throws: The errors of `ImageFolder` and `LabelList`.
 package func validationPhotos(
     at url: URL, for source: any TrainingSource, logos: [String]?
 ) throws -> any TrainingSource {

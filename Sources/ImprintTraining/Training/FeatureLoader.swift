@@ -1,3 +1,4 @@
+internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintNetwork
@@ -20,7 +21,8 @@ final class FeatureLoader: BatchSource {
     ///   - part: The part of the network that computes the features.
     ///   - workers: The thread pool.
     ///   - onDone: Called with the number of finished images; an error that it throws ends the computation.
-    /// - Throws: `ImageError` if more than half of the images are unreadable; the errors of `onDone`.
+    /// - Throws: `ImageError` if more than half of the images are unreadable, `ImprintError.nonFiniteOutput` if a feature is not finite, and
+    ///   the errors of `onDone`.
     init(
         of images: BatchLoader, by part: ClassifierConfiguration.StartingPoint.Part, workers: Workers,
         onDone: (Int) throws -> Void
@@ -39,6 +41,10 @@ final class FeatureLoader: BatchSource {
             plan.forward(count: batch.count)
             let output = plan.output
             for (row, index) in batch.indices.enumerated() {
+                // A head that is fitted to such features would be NaN, or training would seem to diverge.
+                guard output[(row * channels)..<((row + 1) * channels)].allSatisfy(\.isFinite) else {
+                    throw ImprintError.nonFiniteOutput(network: part.network.name)
+                }
                 for channel in 0..<channels {
                     features[index * channels + channel] = output[row * channels + channel]
                 }
