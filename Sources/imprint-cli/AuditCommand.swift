@@ -64,7 +64,8 @@ struct AuditCommand: ParsableCommand {
         if let report {
             let title = "Audit of \(annotations ?? data ?? "")"
             let page = AuditReport(audit, title: title, workers: workers)
-            try page.write(to: URL(filePath: vacantPath(report, .auditReport)))
+            let file = try writeResult(to: report, .auditReport) { try page.write(to: $0) }
+            if file.isElsewhere { throw ExitCode.failure }
         }
     }
 

@@ -16,14 +16,17 @@ struct CrossValidationSession {
     var startingPoint: String?
 
     /// Runs the cross-validation, and prints a row for each fold and the pooled metrics.
-    /// - Throws: `ExitCode` 130 after an interruption; the errors of training, after the results of the folds that were finished before.
-    func run(_ validation: CrossValidation) async throws {
+    /// - Returns: Whether all files are where the options say; if not, the exit code is 1.
+    /// - Throws: `ExitCode` 130 after an interruption, or 1 if a file is elsewhere; the errors of training, after the results of the folds that
+    ///   were finished before.
+    func run(_ validation: CrossValidation) async throws -> Bool {
         var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint)
         defer { monitor.clear() }
         // While photos are compared, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()
         var finished: CrossValidationResult?
         var failure: (any Error)?
+        var hasAllFiles = true
         do {
             for try await event in validation.start(shouldStop: { Interrupt.isRequested }) {
                 if case .started = event { interrupt.begin() }
@@ -36,14 +39,14 @@ struct CrossValidationSession {
         guard let result = finished else { throw failure ?? ExitCode.failure }
         interrupt.end()
         do {
-            try writeFiles(result)
+            hasAllFiles = try writeFiles(result)
         } catch {
             guard failure != nil else { throw error }
             Terminal.fail("\(error)")
         }
         guard !result.isComplete else {
             if let failure { throw failure }
-            return
+            return hasAllFiles
         }
         Terminal.note(
             (failure == nil ? "Interrupted" : "Failed")
@@ -52,23 +55,29 @@ struct CrossValidationSession {
                     (result.folds.isEmpty ? " To continue" : " To continue with the finished folds in \(folder)")
                         + ", \(failure == nil ? "" : "fix the error and ")repeat the command."
                 } ?? ""))
-        throw failure ?? Interrupt.exitCode
+        throw failure ?? (hasAllFiles ? Interrupt.exitCode : ExitCode.failure)
     }
 
-    private func writeFiles(_ result: CrossValidationResult) throws {
-        guard !result.folds.isEmpty else { return }
+    /// Writes the predictions and the report.
+    /// - Returns: Whether all of them are in the chosen folders.
+    private func writeFiles(_ result: CrossValidationResult) throws -> Bool {
+        guard !result.folds.isEmpty else { return true }
+        var hasAllFiles = true
+        func write(_ chosenPath: String, _ kind: OutputKind, _ write: (URL) throws -> Void) throws {
+            let file = try writeResult(to: chosenPath, kind, write)
+            Terminal.note("Wrote \(file.path).")
+            if file.isElsewhere { hasAllFiles = false }
+        }
         if let predictions = options.crossValidation.predictions, canWrite(predictions, result) {
-            let path = vacantPath(predictions, .predictionTable)
-            try AtomicFile.write(Array(PredictionTable(result, photos).csv.utf8), to: URL(filePath: path))
-            Terminal.note("Wrote \(path).")
+            let table = Array(PredictionTable(result, photos).csv.utf8)
+            try write(predictions, .predictionTable) { try AtomicFile.write(table, to: $0) }
         }
         if let report = options.report, canWrite(report, result) {
-            let path = vacantPath(report, options.reportKind)
             let page = Report(
                 result, command: command.map(shellQuoted).joined(separator: " "), threads: options.common.threadCount)
-            try page.write(to: URL(filePath: path))
-            Terminal.note("Wrote \(path).")
+            try write(report, options.reportKind) { try page.write(to: $0) }
         }
+        return hasAllFiles
     }
 
     /// Whether to write a file: the results of an interrupted or failed run do not replace earlier ones, which may be complete.

@@ -117,8 +117,9 @@ extension EvaluateCommand {
     /// Writes the report, if there is a path for it.
     ///
     /// Call it after printing the results, so that they are not lost if the report cannot be written.
+    /// - Throws: `ExitCode` 1 if the report could only be saved in another folder; the errors of making and writing it.
     func writeReport(of evaluation: ModelEvaluation, _ classifier: ImageClassifier) throws {
-        guard let report = report.map({ vacantPath($0, .evaluationReport) }) else { return }
+        guard let report else { return }
         let command =
             ["imprint", "evaluate", self.model] + [data].compactMap { $0 } + option("--annotations", annotations)
             + option("--personalization", classifierOptions.personalization)
@@ -127,8 +128,9 @@ extension EvaluateCommand {
         let page = try Report(
             classifier, kind: .evaluationReport, evaluation: evaluation,
             command: command.map(shellQuoted).joined(separator: " "), workers: Workers(common.threadCount))
-        try page.write(to: URL(filePath: report))
-        Terminal.note("Wrote \(report).")
+        let file = try writeResult(to: report, .evaluationReport) { try page.write(to: $0) }
+        Terminal.note("Wrote \(file.path).")
+        if file.isElsewhere { throw ExitCode.failure }
     }
 }
 

@@ -51,15 +51,44 @@ func requireNoFile(_ path: String, _ option: String) throws {
     }
 }
 
-/// Returns the path to write a file to after a long job: the chosen path, or a free path beside it if another file appeared there in the meantime.
-func vacantPath(_ path: String, _ kind: OutputKind) -> String {
-    if kind.canReplace(URL(filePath: path)) { return path }
+/// How far a long job came, which decides the existing files that its result replaces.
+enum Completion {
+    /// The job is complete: its result replaces a file of the same kind that Imprint wrote.
+    case complete
+    /// The job ended early: its result replaces only an earlier state of the same job, which the closure recognizes.
+    case endedEarly(isEarlierState: (URL) -> Bool)
+
+    /// Whether the result replaces a file of its kind that Imprint wrote.
+    func replaces(_ file: URL) -> Bool {
+        switch self {
+        case .complete: true
+        case .endedEarly(let isEarlierState): isEarlierState(file)
+        }
+    }
+}
+
+/// Returns the path to write a file to after a long job: the chosen path, or a free path beside it.
+///
+/// The path is beside the chosen one if another file appeared there in the meantime, or if the job ended early and would replace the result of
+/// another one.
+func vacantPath(_ path: String, _ kind: OutputKind, completion: Completion = .complete) -> String {
     let url = URL(filePath: path)
+    let isForeign = !kind.canReplace(url)
+    // An empty file, which `wrote` does not recognize, is free.
+    if !isForeign, !kind.wrote(url) || completion.replaces(url) { return path }
     let (stem, suffix) = (url.deletingPathExtension().path, url.pathExtension.isEmpty ? "" : "." + url.pathExtension)
     let candidates = (2...).lazy.map { "\(stem)-\($0)\(suffix)" }
-    let vacant = candidates.first { !FileManager.default.fileExists(atPath: $0) } ?? path
+    let vacant =
+        candidates.first { candidate in
+            guard FileManager.default.fileExists(atPath: candidate) else { return true }
+            guard case .endedEarly(let isEarlierState) = completion else { return false }
+            return isEarlierState(URL(filePath: candidate))
+        } ?? path
     Terminal.warn(
-        "\(path): now contains a file that Imprint did not write as \(kind.withArticle); writing to \(vacant) instead.")
+        isForeign
+            ? "\(path): now contains a file that Imprint did not write as \(kind.withArticle); writing to \(vacant) instead."
+            : "\(path): contains \(kind.withArticle), which a run that ended early does not replace; writing to \(vacant) instead."
+    )
     return vacant
 }
 
@@ -73,16 +102,16 @@ struct WrittenResult<Value> {
     var isElsewhere = false
 }
 
-/// Writes the result of a long job to the chosen path, or to a free path beside it if another file appeared there in the meantime.
+/// Writes the result of a long job to the chosen path, or to a free path beside it (`vacantPath`).
 ///
 /// If that fails, for example because the disk is full, it writes the file to a new folder in the temporary folder or in the home folder, and reports
 /// the error and the path, so that the work is not lost.
 /// - Parameter write: Writes the file; called again for each path.
 /// - Throws: The error for the chosen path, if the file cannot be written to the other folders either.
 func writeResult<Value>(
-    to chosenPath: String, _ kind: OutputKind, _ write: (URL) throws -> Value
+    to chosenPath: String, _ kind: OutputKind, completion: Completion = .complete, _ write: (URL) throws -> Value
 ) throws -> WrittenResult<Value> {
-    let path = vacantPath(chosenPath, kind)
+    let path = vacantPath(chosenPath, kind, completion: completion)
     do {
         return WrittenResult(path: path, value: try write(URL(filePath: path)))
     } catch let error as FileError {

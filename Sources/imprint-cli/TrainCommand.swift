@@ -44,11 +44,15 @@ struct TrainCommand: AsyncParsableCommand {
         let command =
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.details.arguments
             + runOptions.crossValidation.arguments + options.arguments
+        var hasAllFiles = true
         if let options = try runOptions.crossValidation.options() {
-            try await CrossValidationSession(
+            hasAllFiles = try await CrossValidationSession(
                 options: runOptions, photos: photos, command: command, startingPoint: try self.options.startingPoint()
             ).run(CrossValidation(photos: photos, configuration: configuration, options: options))
-            if runOptions.output == nil { return }
+        }
+        guard runOptions.output != nil else {
+            if !hasAllFiles { throw ExitCode.failure }
+            return
         }
         let trainer = ClassifierTrainer(
             photos: photos, configuration: configuration, checkpoints: runOptions.checkpoints)
@@ -56,6 +60,7 @@ struct TrainCommand: AsyncParsableCommand {
             options: runOptions, photos: photos, validationFolder: options.dataset.validationFolder,
             base: options.baseOptions, command: command
         ).run(trainer, epochs: configuration.epochs, patience: options.length.patience)
+        if !hasAllFiles { throw ExitCode.failure }
     }
 }
 

@@ -128,10 +128,15 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--base", base) + option("--epochs", epochs) + dataset.arguments
         // Photos without a logo are the default backgrounds.
         let backgrounds = backgroundsArePhotos ? nil : backgroundFiles
+        var hasAllFiles = true
         if let options = try runOptions.crossValidation.options() {
             let (validation, photos) = crossValidation(artwork, boxes, folder, backgrounds, configuration, options)
-            try await CrossValidationSession(options: runOptions, photos: photos, command: command).run(validation)
-            if runOptions.output == nil { return }
+            hasAllFiles = try await CrossValidationSession(options: runOptions, photos: photos, command: command)
+                .run(validation)
+        }
+        guard runOptions.output != nil else {
+            if !hasAllFiles { throw ExitCode.failure }
+            return
         }
         let trainer = DetectorTrainer(
             artwork: artwork, photos: folder, annotations: boxes, validation: validationBoxes,
@@ -141,6 +146,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             options: runOptions, photos: folder, validationFolder: validationFolder,
             logos: labels, command: command
         ).run(trainer, epochs: epochs)
+        if !hasAllFiles { throw ExitCode.failure }
     }
 
     /// Returns the cross-validation on the photos with boxes or, without boxes, on the labelled photos; and the photos.

@@ -204,7 +204,7 @@ struct TrainingMonitor {
         let line = FinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
-            stopped: [.stopped, .tooFewReadablePhotos, .diverged].contains(result.ending),
+            stopped: result.ending.isEarly,
             keptEpoch: record.kept?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,

@@ -4,6 +4,7 @@ internal import Imprint
 internal import ImprintCore
 internal import ImprintImages
 internal import ImprintLive
+internal import ImprintModel
 internal import ImprintTraining
 
 /// Runs a trainer from start to finish: progress, interruption, model file and report.
@@ -21,8 +22,8 @@ struct TrainingSession {
 
     /// Runs the trainer, and writes the model and the report.
     /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
-    ///   the end, training diverged, the last checkpoint could not be saved, the model could only be saved elsewhere, or it lacks features of
-    ///   training photos; the errors of training.
+    ///   the end, training diverged, the last checkpoint could not be saved, the model or the report could only be saved elsewhere, or the model lacks
+    ///   features of training photos; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = photos?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
         let live = options.watch && TrainingProcesses.isFirst ? try await LiveServer(port: options.port) : nil
@@ -72,7 +73,9 @@ struct TrainingSession {
         options.details.apply(to: &model)
         let output: WrittenResult<String>
         do {
-            output = try writeResult(to: chosenOutput, .model) { try model.write(to: $0) }
+            output = try writeResult(to: chosenOutput, .model, completion: completion(of: result)) {
+                try model.write(to: $0)
+            }
         } catch {
             // The last state of a diverged run is not saved.
             if let checkpoint = options.checkpoint, result.checkpointFailure == nil, result.divergence == nil {
@@ -83,12 +86,13 @@ struct TrainingSession {
         interrupt.end()
         try monitor.finish(result, output: output.path)
         // With folds, the report describes the cross-validation.
+        var isElsewhere = output.isElsewhere
         if let report = options.report, options.crossValidation.folds == nil {
-            let path = vacantPath(report, options.reportKind)
             // On a separate thread, because the threads of Swift concurrency serve the page of --watch.
-            try await onDedicatedThread { try write(path, of: result) }
+            let isReportElsewhere = try await onDedicatedThread { try write(report, of: result) }
+            isElsewhere = isElsewhere || isReportElsewhere
         }
-        if output.isElsewhere { throw ExitCode.failure }
+        if isElsewhere { throw ExitCode.failure }
         if result.ending == .stopped { throw Interrupt.exitCode }
         if result.photoError != nil || result.divergence != nil || result.checkpointFailure != nil
             || result.featureFailure != nil
@@ -97,7 +101,19 @@ struct TrainingSession {
         }
     }
 
-    private func write(_ report: String, of result: TrainingResult) throws {
+    /// Returns how far a run came: if it ended early, its model replaces only models of the same run after fewer epochs.
+    private func completion(of result: TrainingResult) -> Completion {
+        guard result.ending.isEarly else { return .complete }
+        let record = result.model.training
+        return .endedEarly { file in
+            guard let earlier = try? ModelFile(contentsOf: file).training else { return false }
+            return record?.continues(earlier) ?? false
+        }
+    }
+
+    /// Writes the report.
+    /// - Returns: Whether it could not be written to the chosen path, so that it is in another folder.
+    private func write(_ report: String, of result: TrainingResult) throws -> Bool {
         var bar = ProgressBar()
         defer { bar.clear() }
         let workers = Workers(options.common.threadCount)
@@ -121,7 +137,11 @@ struct TrainingSession {
                 : "This run had a time limit, stopped before its last epoch, could not read a photo, or resumed from a checkpoint "
                     + "with other photos or another number of epochs. Running the command again may give a different model.",
             seconds: result.seconds, workers: workers)
-        try page.write(to: URL(filePath: report))
+        bar.clear()
+        // A report does not name its run, so the report of an unfinished run replaces none.
+        let completion = result.ending.isEarly ? Completion.endedEarly { _ in false } : .complete
+        let file = try writeResult(to: report, options.reportKind, completion: completion) { try page.write(to: $0) }
+        return file.isElsewhere
     }
 }
 

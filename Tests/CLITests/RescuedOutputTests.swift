@@ -45,6 +45,10 @@ import Testing
         arguments: [
             "personalize m.imprint more --output out/new",
             "quantize m.imprint --photos photos --output out/new --error-limit 1",
+            "evaluate m.imprint photos --report out/new", "audit photos --report out/new",
+            "train photos --output n.imprint --epochs 1 --input-size 16 --width 0.25 --report out/new",
+            "train photos --folds 2 --random-split --epochs 1 --input-size 16 --width 0.25 --report out/new",
+            "train photos --folds 2 --random-split --epochs 1 --input-size 16 --width 0.25 --predictions out/new",
         ])
     func otherCommands(command: String) throws {
         try withTemporaryFolder { folder in

@@ -124,6 +124,14 @@ extension TrainingRecord {
         return nil
     }
 
+    /// Whether this is the record of the same run as `earlier`, after the same or more epochs.
+    ///
+    /// The hyperparameters and the data are the same, and the epochs of `earlier` have the same metrics as the first ones of this record.
+    package func continues(_ earlier: TrainingRecord) -> Bool {
+        !earlier.history.isEmpty && hyperparameters == earlier.hyperparameters && dataDigest == earlier.dataDigest
+            && history.starts(with: earlier.history)
+    }
+
     /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.
     public var keepsStart: Bool { keptEpoch == 0 }
 

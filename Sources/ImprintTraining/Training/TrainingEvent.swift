@@ -156,6 +156,14 @@ public struct TrainingResult: Sendable {
         case tooFewReadablePhotos = "photosLost"
         /// Training diverged; see `TrainingResult.divergence`. The model is the best one so far.
         case diverged
+
+        /// Whether the run ended before all epochs were finished or a stop rule applied, so its model may be worse than planned.
+        package var isEarly: Bool {
+            switch self {
+            case .completed, .noImprovement, .timeLimit: false
+            case .stopped, .tooFewReadablePhotos, .diverged: true
+            }
+        }
     }
 
     /// The model of the epoch with the lowest validation loss, or of the last epoch without a validation set.

@@ -114,13 +114,12 @@ final class TrainingRunner<Job: TrainingTask> {
             throw divergence ?? error
         }
         let ending = photos.unreadable.problem == nil ? loopEnding : .tooFewReadablePhotos
-        let isComplete = ![.stopped, .tooFewReadablePhotos, .diverged].contains(ending)
-        if divergence == nil { writer.save(isComplete ? loop.finishedState : loop.state) }
+        if divergence == nil { writer.save(ending.isEarly ? loop.state : loop.finishedState) }
         let result = TrainingResult(
             model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
             seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
             divergence: divergence, checkpointFailure: writer.failure, featureFailure: task.featureFailure,
-            isRepeatable: (isComplete || ending == .diverged) && loop.progress.isRepeatable && !task.hasTimeLimit)
+            isRepeatable: (!ending.isEarly || ending == .diverged) && loop.progress.isRepeatable && !task.hasTimeLimit)
         onEvent(.finished(result))
         return result
     }

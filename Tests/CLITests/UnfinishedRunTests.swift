@@ -1,0 +1,107 @@
+import Foundation
+import ImprintModel
+import ImprintNetwork
+import TestSupport
+import Testing
+
+@testable import imprint_cli
+
+/// Runs that end early, and the finished models at their paths.
+@Suite(.timeLimit(.minutes(10))) struct UnfinishedRunTests {
+    private static let options = "--input-size 16 --width 0.25 --batch-size 4 --output m.imprint"
+
+    /// A shell function that interrupts a run after three more epochs, and keeps its lines and its messages.
+    private static let interrupt = """
+        interrupt() {
+            : > lines
+            $imprint train photos \(options) --epochs 100000 --checkpoint run --json "$@" > lines 2> errors &
+            while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
+            kill -INT $!
+            wait $!
+        }
+
+        """
+
+    @Test("An interrupted run writes its files beside those of a finished run, and the completed run replaces them")
+    func interrupted() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
+            func text(_ name: String) throws -> String {
+                try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+            }
+            func finishedLine() throws -> [String: Any]? {
+                CommandOutput(status: 0, output: try text("lines"), errors: "").lines.last
+            }
+            func isUnchanged(_ name: String) -> Bool {
+                FileManager.default.contentsEqual(
+                    atPath: folder.appending(path: name).path, andPath: folder.appending(path: "copy-\(name)").path)
+            }
+            let first = try shell(
+                """
+                \(Self.interrupt)
+                $imprint train photos \(Self.options) --epochs 1 --report r.html || exit 2
+                cp m.imprint copy-m.imprint
+                cp r.html copy-r.html
+                interrupt --report r.html
+                """, folder: folder)
+            #expect(first.status == 130, "\(first.errors)")
+            #expect(isUnchanged("m.imprint") && isUnchanged("r.html"))
+            let errors = try text("errors")
+            #expect(
+                errors.contains("m.imprint: contains a model file, which a run that ended early does not replace"),
+                "\(errors)")
+            #expect(errors.contains("/m-2.imprint is the model after epoch"), "\(errors)")
+            let output = try #require(try finishedLine()?["output"] as? String)
+            #expect(output.hasSuffix("/m-2.imprint"))
+            #expect(FileManager.default.fileExists(atPath: folder.appending(path: "r-2.html").path))
+            // The model of the same run after fewer epochs is not a finished model.
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "m-2.imprint"), to: folder.appending(path: "copy-m-2.imprint"))
+            let second = try shell("\(Self.interrupt)interrupt --resume", folder: folder)
+            #expect(second.status == 130, "\(second.errors)")
+            #expect(isUnchanged("m.imprint") && !isUnchanged("m-2.imprint"))
+            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "m-3.imprint").path))
+            let epochs = try #require(try finishedLine()?["epochs"] as? Int)
+            let last = try shell(
+                "$imprint train photos \(Self.options) --epochs \(epochs) --checkpoint run --resume --json",
+                folder: folder)
+            #expect(last.status == 0, "\(last.errors)")
+            #expect(last.lines.last?["output"] as? String == "m.imprint" && !isUnchanged("m.imprint"))
+        }
+    }
+
+    @Test("An interrupted run replaces an empty file, and the model of its own earlier epochs")
+    func ownModel() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
+            let run = try shell(
+                """
+                \(Self.interrupt)
+                : > m.imprint
+                interrupt
+                cp m.imprint before
+                interrupt --resume
+                cmp before m.imprint
+                ls
+                """, folder: folder)
+            #expect(run.errors.contains("before m.imprint differ") || run.output.contains("before m.imprint differ"))
+            #expect(!run.output.contains("m-2.imprint"), "\(run.output)")
+        }
+    }
+
+    @Test("A record continues another one with the same settings and data if it begins with the same epochs")
+    func continuation() {
+        let epochs = (1...3).map { EpochMetrics(epoch: $0, loss: 1 / Float($0), accuracy: 0.5, learningRate: 0.1) }
+        func record(_ history: [EpochMetrics], digest: String = "a", seed: UInt64 = 0) -> TrainingRecord {
+            var hyperparameters = ClassifierHyperparameters()
+            hyperparameters.seed = seed
+            return TrainingRecord(.classifier(hyperparameters), dataDigest: digest, history: history)
+        }
+        let later = record(epochs)
+        #expect(later.continues(record(Array(epochs.prefix(2)))) && later.continues(later))
+        #expect(!record(Array(epochs.prefix(2))).continues(later))
+        #expect(!later.continues(record([])) && !later.continues(record(Array(epochs.dropFirst()))))
+        #expect(!later.continues(record(Array(epochs.prefix(2)), digest: "b")))
+        #expect(!later.continues(record(Array(epochs.prefix(2)), seed: 1)))
+    }
+}
