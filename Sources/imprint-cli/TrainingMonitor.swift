@@ -21,6 +21,8 @@ struct TrainingMonitor {
     private var started: TrainingStart?
     /// The best round so far whose validation result is comparable.
     private var bestRound: EpochMetrics?
+    /// Whether the run has taken a training step since it started or resumed.
+    private var hasTrained = false
     private var bar = ProgressBar()
 
     init(
@@ -160,6 +162,7 @@ struct TrainingMonitor {
     }
 
     private mutating func show(_ batch: TrainingBatch) {
+        hasTrained = true
         imagesPerEpoch = batch.imagesPerEpoch
         pace.record(batch)
         guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
@@ -230,6 +233,11 @@ struct TrainingMonitor {
                     + (savesCheckpoints
                         ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
+        }
+        if let resumed = started.resumed, !resumed.hasSameImages, !hasTrained {
+            Terminal.warn(
+                "Training was already finished, so the model is not trained on the changed photos, and its record describes the earlier ones. "
+                    + "Start a new run to train on the changed photos.")
         }
         if let error = result.divergence {
             Terminal.warn("Error: \("\(error)".sentence) \(output) is \(description(ofModel: line.keptEpoch)).")

@@ -89,6 +89,19 @@ import Testing
         }
     }
 
+    @Test("Resuming a finished run with other photos reports that the model is not trained on them")
+    func finishedRun() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let train = "$imprint train photos \(Self.options) --epochs 1 --checkpoint run"
+            let run = try shell(
+                "\(train) || exit 2\n\(train) --resume\ncp photos/dark/0.png photos/dark/9.png\n\(train) --resume",
+                folder: folder)
+            let note = "Training was already finished, so the model is not trained on the changed photos"
+            #expect(run.status == 0 && run.errors.components(separatedBy: note).count == 2, "\(run.errors)")
+        }
+    }
+
     @Test("A record continues another one with the same settings and data if it begins with the same epochs")
     func continuation() {
         let epochs = (1...3).map { EpochMetrics(epoch: $0, loss: 1 / Float($0), accuracy: 0.5, learningRate: 0.1) }

@@ -85,10 +85,10 @@ import Testing
         ) { task.describe() }
 
         func makeModel(
-            _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+            _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool, trainedOn earlier: Checkpoint.Images?
         ) throws -> (model: ModelFile, evaluation: Evaluation?) {
             if failure == .model { throw ImprintError.outOfMemory(byteCount: 1) }
-            return try task.makeModel(loop, best, isValidated: isValidated)
+            return try task.makeModel(loop, best, isValidated: isValidated, trainedOn: earlier)
         }
     }
 

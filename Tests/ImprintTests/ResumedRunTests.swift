@@ -83,6 +83,7 @@ import Testing
                     folder, configuration, checkpoints: options, shouldStop: { batches == 2 },
                     onEvent: { if case .batch = $0 { batches += 1 } })
                 #expect(still.training?.keptEpoch == before.training?.keptEpoch)
+                #expect(still.training?.dataDigest == before.training?.dataDigest)
                 #expect(still.parameters["conv1.weight"] == before.parameters["conv1.weight"])
                 var first: TrainingBatch?
                 let after = try train(
@@ -90,6 +91,36 @@ import Testing
                     onEvent: { if case .batch(let batch) = $0, first == nil { first = batch } })
                 #expect(first?.epoch == 5 && first?.imagesSeen == 6)
                 #expect(try #require(after.training?.keptEpoch) >= 5)
+            }
+        }
+    }
+
+    @Test(
+        "A finished run that resumes with other photos records the photos it was trained on", arguments: [true, false])
+    func finishedRun(addsPhoto: Bool) throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                let before = try train(folder, quickTraining(epochs: 2), checkpoints: options)
+                let checkpoint = try Data(contentsOf: file)
+                let photo = folder.appending(path: "left/0.png")
+                if addsPhoto {
+                    try FileManager.default.copyItem(at: photo, to: folder.appending(path: "left/new.png"))
+                } else {
+                    try FileManager.default.removeItem(at: photo)
+                }
+                var batches = 0
+                let same = try train(
+                    folder, quickTraining(epochs: 2), checkpoints: options,
+                    onEvent: { if case .batch = $0 { batches += 1 } })
+                #expect(batches == 0 && same.training?.history == before.training?.history)
+                #expect(same.training?.dataDigest == before.training?.dataDigest)
+                #expect(same.training?.trainingImages == before.training?.trainingImages)
+                #expect(try Data(contentsOf: file) == checkpoint)
+                let longer = try train(folder, quickTraining(epochs: 3), checkpoints: options)
+                #expect(longer.training?.dataDigest == (try ImageFolder(at: folder).digest))
+                #expect(longer.training?.trainingImages["left"] == (addsPhoto ? 9 : 7))
             }
         }
     }

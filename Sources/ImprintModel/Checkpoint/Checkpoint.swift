@@ -29,12 +29,21 @@ package struct Checkpoint: Sendable {
         package var validation: [String]
         /// The numbers of duplicates, near-duplicates and burst photos that could leak between the two sets.
         package var leakage: [String: Int]?
+        /// The number of training images of each label; nil in older checkpoints.
+        package var trainingCounts: [String: Int]?
 
         package init(digests: [String], training: [String], validation: [String], leakage: [String: Int]?) {
             self.digests = digests
             self.training = training
             self.validation = validation
             self.leakage = leakage
+        }
+
+        /// Whether both runs have the same images in the same sets; an older checkpoint, which has no counts, may have the same ones.
+        package func hasSameImages(as other: Images) -> Bool {
+            var (first, second) = (self, other)
+            (first.trainingCounts, second.trainingCounts) = (nil, nil)
+            return first == second
         }
     }
 

@@ -181,11 +181,13 @@ struct DetectorTask: TrainingTask {
         let backdrops = try backdrops(photos)
         try checkContinues()
         parts = (photos, backdrops)
+        var checkpointImages = photos.checkpointImages
+        checkpointImages.trainingCounts = counts(photos.training)
         return RunPhotos(
             trainingCount: photos.training.count, validationCount: photos.validation.count,
             labelsWithoutValidation: photos.labelsWithoutValidation(labels, logos: logos),
             skipped: photos.skipped + backdrops.skipped, leakage: photos.leakage,
-            checkpointImages: photos.checkpointImages,
+            checkpointImages: checkpointImages,
             unreadable: photos.unreadable)
     }
 
@@ -283,7 +285,7 @@ struct DetectorTask: TrainingTask {
     }
 
     func makeModel(
-        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool, trainedOn earlier: Checkpoint.Images?
     ) throws -> (model: ModelFile, evaluation: Evaluation?) {
         guard let objective = objective.value else {
             preconditionFailure("the model needs an objective: call makeObjective first")
@@ -295,7 +297,8 @@ struct DetectorTask: TrainingTask {
         hyperparameters.phases = phases
         let progress = loop.progress
         let record = TrainingRecord(
-            .detector(hyperparameters), dataDigest: source.digest, trainingImages: counts(photos.training),
+            .detector(hyperparameters), dataDigest: earlier?.digests.first ?? source.digest,
+            trainingImages: earlier.map { $0.trainingCounts ?? [:] } ?? counts(photos.training),
             validationImages: counts(photos.validation), history: progress.history,
             keptEpoch: progress.best.map { $0 + 1 }, precisionRecall: evaluation?.precisionRecall ?? [:],
             thresholds: evaluation?.thresholds)

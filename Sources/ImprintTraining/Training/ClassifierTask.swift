@@ -67,10 +67,12 @@ struct ClassifierTask: TrainingTask {
         let unreadable = UnreadablePhotos(
             training: photos.training.items, validation: photos.validation?.items ?? [], labels: source.labels)
         (loadedPhotos, self.unreadable) = (photos, unreadable)
+        var checkpointImages = photos.checkpointImages
+        checkpointImages.trainingCounts = photos.countsByLabel(photos.training)
         return RunPhotos(
             trainingCount: photos.training.count, validationCount: photos.validationCount,
             labelsWithoutValidation: photos.labelsWithoutValidation, skipped: photos.skipped, leakage: photos.leakage,
-            checkpointImages: photos.checkpointImages, unreadable: unreadable)
+            checkpointImages: checkpointImages, unreadable: unreadable)
     }
 
     func makeObjective(
@@ -135,7 +137,7 @@ struct ClassifierTask: TrainingTask {
     }
 
     func makeModel(
-        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool, trainedOn earlier: Checkpoint.Images?
     ) throws -> (model: ModelFile, evaluation: Evaluation?) {
         guard let objective = objective.value else {
             preconditionFailure("the model needs an objective: call makeObjective first")
@@ -158,7 +160,8 @@ struct ClassifierTask: TrainingTask {
         let record = TrainingRecord(
             .classifier(configuration.hyperparameters),
             foundLearningRate: configuration.learningRate == nil ? progress.learningRate : nil,
-            dataDigest: source.digest, trainingImages: photos.countsByLabel(photos.training),
+            dataDigest: earlier?.digests.first ?? source.digest,
+            trainingImages: earlier.map { $0.trainingCounts ?? [:] } ?? photos.countsByLabel(photos.training),
             validationImages: photos.countsByLabel(photos.validation),
             classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(source.labels, $0)) },
             trainableLayers: configuration.trainableLayers, history: progress.history,

@@ -13,6 +13,8 @@ final class TrainingRunner<Job: TrainingTask> {
     private let shouldStop: () -> Bool
     /// Whether the training loop runs, so that a scan of photos may be stopped: a resumed run repeats it.
     private var isInLoop = false
+    /// Whether the run has taken a training step since it started or resumed.
+    private var hasTrained = false
 
     /// Creates a runner.
     /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
@@ -76,8 +78,11 @@ final class TrainingRunner<Job: TrainingTask> {
     private func run(_ run: Run) throws -> TrainingResult {
         let (loop, photos, writer) = (run.loop, run.photos, run.writer)
         var resumed: TrainingStart.Resumption?
+        /// The photos before the run was resumed with other ones.
+        var earlierImages: Checkpoint.Images?
         if let checkpoint = store?.takeResumed() {
-            let hasSamePhotos = checkpoint.images == photos.checkpointImages
+            let hasSamePhotos = checkpoint.images.hasSameImages(as: photos.checkpointImages)
+            if !hasSamePhotos { earlierImages = checkpoint.images }
             do {
                 try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
             } catch let error as TrainingStateError {
@@ -101,20 +106,26 @@ final class TrainingRunner<Job: TrainingTask> {
             throw ImprintError.stoppedTooEarly(checkpoint: checkpoint)
         }
         // Validation, calibration and replay features take time and memory, so the process may end before there is a model.
-        // The last state of a diverged run is not finite, so its checkpoint keeps an earlier one.
-        if divergence == nil { writer.save(loop.state) }
+        // The last state of a diverged run is not finite, so its checkpoint keeps an earlier one. The checkpoint of a run that was already
+        // finished keeps the photos that it was trained on.
+        let savesState = divergence == nil && (hasTrained || earlierImages == nil)
+        if savesState { writer.save(loop.state) }
         // Only a run with a model is saved as finished: otherwise it can be resumed.
         let model: ModelFile
         let evaluation: Evaluation?
         do {
             let isValidated = try validateBest(run)
-            (model, evaluation) = try task.makeModel(loop, best, isValidated: isValidated)
+            // Until an epoch with other photos is complete, the best parameters are those of the earlier photos.
+            let progress = loop.progress
+            (model, evaluation) = try task.makeModel(
+                loop, best, isValidated: isValidated,
+                trainedOn: progress.round == progress.firstComparable ? earlierImages : nil)
         } catch {
             // The parameters before a divergence may be so large that the model is unusable, too.
             throw divergence ?? error
         }
         let ending = photos.unreadable.problem == nil ? loopEnding : .tooFewReadablePhotos
-        if divergence == nil { writer.save(ending.isEarly ? loop.state : loop.finishedState) }
+        if savesState { writer.save(ending.isEarly ? loop.state : loop.finishedState) }
         let result = TrainingResult(
             model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
             seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
@@ -168,6 +179,7 @@ final class TrainingRunner<Job: TrainingTask> {
                 report(run)
                 switch event {
                 case .step:
+                    hasTrained = true
                     let progress = loop.progress
                     while samplesBefore.count <= progress.plannedRounds {
                         let round = samplesBefore.count - 1

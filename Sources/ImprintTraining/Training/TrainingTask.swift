@@ -58,9 +58,11 @@ protocol TrainingTask {
     func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int)
 
     /// Creates the model with the best parameters.
-    /// - Parameter isValidated: Whether the objective has just validated them.
+    /// - Parameters:
+    ///   - isValidated: Whether the objective has just validated them.
+    ///   - earlier: The photos that they were trained on, if these are not the photos that the task has read.
     func makeModel(
-        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool
+        _ loop: TrainingLoop, _ best: Parameters, isValidated: Bool, trainedOn earlier: Checkpoint.Images?
     ) throws -> (model: ModelFile, evaluation: Evaluation?)
 }
 
