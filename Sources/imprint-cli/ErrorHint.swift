@@ -68,7 +68,9 @@ func hint(for error: any Error) -> String? {
     case ImprintError.noUsablePhotoInTime: "--time-limit sets the limit."
     case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
     case ImprintError.invalidSetting("precision", _, _): "imprint quantize writes a model that computes in int8."
-    case ImprintError.unfinishedCheckpoint, ImprintError.stoppedTooEarly(_?): "--resume continues the run."
+    case ImprintError.unfinishedCheckpoint(let file, _, _), ImprintError.stoppedTooEarly(let file?),
+        ImprintError.checkpointMismatch(let file, "kind of model", _, _):
+        "\(resumingCommand(file)) continues the run."
     case ImprintError.stoppedTooEarly(nil): "--checkpoint saves a run, so that --resume can continue it."
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
@@ -93,7 +95,7 @@ func hint(for error: any Error) -> String? {
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:
         switch error.problem {
-        case .checkpoint: "imprint train --resume finishes the run and writes a model."
+        case .checkpoint: "\(resumingCommand(error.path)) finishes the run and writes a model."
         case .personalization: "Pass the model that it was made for, and this file with --personalization."
         case .notAPersonalization: "imprint personalize writes a personalization."
         case .foreign: "imprint import converts a PyTorch checkpoint to a model file."
@@ -109,6 +111,11 @@ func hint(for error: any Error) -> String? {
         }
     default: nil
     }
+}
+
+/// Returns the subcommand and the option that resume the run of a checkpoint.
+private func resumingCommand(_ file: String) -> String {
+    "imprint \(Checkpoint.isOfDetector(at: URL(filePath: file)) ? "train-detector" : "train") --resume"
 }
 
 /// Returns the option that helps after a failed import.

@@ -265,6 +265,11 @@ import Testing
             #expect(run.errors.contains("training was stopped too early"), "\(run.errors)")
             let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
             #expect(checkpoint.labels == ["Leaf", "none"] && checkpoint.state.progress.batch > 0)
+            let other = try shell(
+                "$imprint train photos --output m.imprint --input-size 16 --width 0.25 --checkpoint run --resume",
+                folder: folder)
+            #expect(other.status == 1 && other.errors.contains("it was a detector and is now a classifier"))
+            #expect(other.errors.contains("imprint train-detector --resume continues the run."), "\(other.errors)")
         }
     }
 

@@ -26,8 +26,14 @@ import Testing
                 .missingMetric("precision–recall curve", labels: ["Ring"], reason: .noTrainingRecord),
                 "Leave out --minimum-precision and --minimum-recall."
             ),
-            (.unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2), "--resume continues the run."),
-            (.stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"), "--resume continues the run."),
+            (
+                .unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2),
+                "imprint train --resume continues the run."
+            ),
+            (
+                .stoppedTooEarly(checkpoint: "run/checkpoint.safetensors"),
+                "imprint train --resume continues the run."
+            ),
             (.stoppedTooEarly(checkpoint: nil), "--checkpoint saves a run, so that --resume can continue it."),
             (.noUsablePhotoInTime(read: 16, of: 60, reason: nil), "--time-limit sets the limit."),
             (mismatch("fine tuning.layer decay"), "The setting belongs to --layer-decay."),
@@ -36,6 +42,27 @@ import Testing
             (mismatch("batch size"), nil),
         ] as [(ImprintError, String?)])
     func training(error: ImprintError, expected: String?) { #expect(hint(for: error) == expected) }
+
+    @Test(
+        "A hint about a checkpoint names the subcommand of its kind of model",
+        arguments: [(["backgrounds": "drawn patterns"], "train-detector"), (["batch size": "8"], "train")])
+    func checkpoints(settings: [String: String], subcommand: String) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "checkpoint.safetensors")
+            let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
+            try Safetensors.write([], to: file) { _ in [Checkpoint.formatKey: "3", "imprint.settings": text] }
+            let command = "imprint \(subcommand) --resume"
+            let error = try #require(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
+            #expect(hint(for: error) == "\(command) finishes the run and writes a model.")
+            for error in [
+                ImprintError.unfinishedCheckpoint(file: file.path, epoch: 1, of: 2),
+                .stoppedTooEarly(checkpoint: file.path),
+                .checkpointMismatch(file: file.path, setting: "kind of model", found: "", expected: ""),
+            ] {
+                #expect(hint(for: error) == "\(command) continues the run.")
+            }
+        }
+    }
 
     @Test(
         "An error of importing a model names the option",

@@ -174,6 +174,11 @@ import Testing
                         continue
                     }
                     #expect(reason.contains(file.path))
+                    let text = "\(try #require(error))"
+                    #expect(text.hasSuffix(". Remove this checkpoint to start a new run."), "\(text)")
+                    #expect(
+                        !text.contains("Get the file again") && !text.contains("a model or a personalization"),
+                        "\(text)")
                     #expect(try Data(contentsOf: file) == data)
                 }
                 // A model with the name of the checkpoint is a file of the user, and must not be overwritten.

@@ -84,6 +84,22 @@ extension Checkpoint {
         OutputFile.canReplace(url) { OutputFile.hasMetadata(formatKey, $0) }
     }
 
+    /// Whether the checkpoint at `url` is one of a detector, also if it is cut off after its metadata; false if it cannot be read.
+    package static func isOfDetector(at url: URL) -> Bool {
+        guard let text = Safetensors.leadingMetadata(of: url)[Key.settings],
+            let settings = try? JSONDecoder().decode([String: String].self, from: Data(text.utf8))
+        else { return false }
+        return hasDetectorSettings(settings)
+    }
+
+    /// Whether a fingerprint is one of a detector: only detectors have backgrounds, also in version 1.
+    private static func hasDetectorSettings(_ settings: [String: String]) -> Bool { settings["backgrounds"] != nil }
+
+    /// The kind of model that a fingerprint belongs to, for messages.
+    package static func kindOfModel(_ settings: [String: String]) -> String {
+        hasDetectorSettings(settings) ? "a detector" : "a classifier"
+    }
+
     /// The format that this version of Imprint writes.
     ///
     /// It also reads format 2 of version 1, whose tensors have other names.

@@ -61,7 +61,20 @@ public struct ModelFileError: DescribedError, Equatable {
     }
 
     /// The file, the problem, the expected content and the fix.
-    public var description: String {
+    public var description: String { [finding, remedy].compactMap { $0?.sentence }.joined(separator: " ") }
+
+    /// The fix of a file that cannot be read, or nil for another problem, whose fix depends on it and is in `finding`.
+    private var remedy: String? {
+        switch problem {
+        case .unknownFormat, .missingMetadata, .invalidMetadata, .invalidScales, .damaged:
+            "Get the file again from its source"
+        case .earlierCheckpoint: "Resume the run with that version, or start a new run in another folder"
+        default: nil
+        }
+    }
+
+    /// The description without the fix of a file that cannot be read.
+    package var finding: String {
         let text =
             switch problem {
             case .checkpoint:
@@ -86,15 +99,13 @@ public struct ModelFileError: DescribedError, Equatable {
             case .newerFormat(let found, let newest):
                 "the file was written by a newer Imprint (format \(found)); this one reads up to \(newest). Update Imprint"
             case .unknownFormat(let found, let newest):
-                "the file has the format \(found.debugDescription), which does not exist. Expected 1 to \(newest). "
-                    + "Get the file again from its source"
+                "the file has the format \(found.debugDescription), which does not exist. Expected 1 to \(newest)"
             case .earlierCheckpoint:
-                "the file is the checkpoint of an earlier version of Imprint with another format. Resume it with that version, or "
-                    + "start a new run"
+                "the file is the checkpoint of an earlier version of Imprint with another format, which only that version resumes"
             case .missingMetadata(let key):
-                "the file has no \(key) in its metadata. Get the file again from its source"
+                "the file has no \(key) in its metadata"
             case .invalidMetadata(let key, let reason):
-                "the metadata has an invalid \(key): \(reason). Get the file again from its source"
+                "the metadata has an invalid \(key): \(reason)"
             case .notAClassifier(let error):
                 "the model is not a classifier: \(error)"
             case .labelCount(let found, let outputs):
@@ -106,10 +117,9 @@ public struct ModelFileError: DescribedError, Equatable {
             case .incomplete(let report):
                 "the file does not have the tensors of its network. Get the file again from its source.\n\(report)"
             case .invalidScales(let tensor, let reason):
-                "the file has an invalid int8 tensor \(tensor): \(reason). Get the file again from its source"
+                "the file has an invalid int8 tensor \(tensor): \(reason)"
             case .damaged(let found, let expected):
-                "the file is damaged: its digest is \(found), expected \(expected). "
-                    + "Get the file again from its source"
+                "the file is damaged: its digest is \(found), expected \(expected)"
             case .notFinite(let tensor):
                 "the file cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
                     + "Train again with a lower learning rate"

@@ -177,11 +177,17 @@ public struct SafetensorsError: DescribedError, Equatable {
 
     /// The file, the problem, the expected content and the fix.
     public var description: String {
+        let expected = expectation.map { " Expected \($0)." } ?? ""
+        return "\(finding)\(expected) \(remedy)."
+    }
+
+    /// The file and the problem, as a sentence.
+    package var finding: String {
         let limit = Safetensors.maximumHeaderLength
         let text =
             switch problem {
             case .noHeaderLength(fileLength: 0):
-                "the file is empty. Expected a model or a personalization"
+                "the file is empty"
             case .noHeaderLength(let length):
                 "the file is neither an Imprint model nor another safetensors file: it has \(counted(length, "byte")), expected at least the "
                     + "8 bytes of the header length"
@@ -189,7 +195,6 @@ public struct SafetensorsError: DescribedError, Equatable {
                 "the file is neither an Imprint model nor another safetensors file: "
                     + (Self.fileKind(firstBytes: length).map { "it seems to be \($0)" }
                         ?? "its first 8 bytes are not the length of a header of at most \(limit) bytes")
-                    + ". Expected a model or a personalization"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "the file is not a safetensors file or was cut off: a header of \(counted(headerLength, "byte")) does not fit into "
                     + counted(fileLength, "byte")
@@ -219,7 +224,15 @@ public struct SafetensorsError: DescribedError, Equatable {
             case .outOfMemory(let byteCount):
                 "there is not enough memory to read the file: it needs \(SystemMemory.text(byteCount))"
             }
-        return "\(path): \(text). \(remedy)."
+        return "\(path): \(text)."
+    }
+
+    /// The expected content, if `finding` does not have it.
+    private var expectation: String? {
+        switch problem {
+        case .noHeaderLength(fileLength: 0), .headerTooLong: "a model or a personalization"
+        default: nil
+        }
     }
 
     /// Whether a foreign file starts like text, such as JSON or a web page.

@@ -77,11 +77,12 @@ final class CheckpointStore {
         } catch let error as ModelFileError {
             // The file is not a checkpoint, so the user may still need it. Do not offer to remove it.
             if case .notACheckpoint = error.problem { throw error }
-            throw ImprintError.unusableCheckpoint(reason: "\(error)")
+            // Without its fix: a checkpoint has no source to get it from again.
+            throw ImprintError.unusableCheckpoint(reason: error.finding)
         } catch let error as SafetensorsError {
             // The file may be intact.
             if case .outOfMemory = error.problem { throw error }
-            throw ImprintError.unusableCheckpoint(reason: "\(error)")
+            throw ImprintError.unusableCheckpoint(reason: error.finding)
         }
         resumed = options.resumes ? checkpoint : nil
         replacesFinished = !options.resumes
@@ -126,6 +127,9 @@ extension Checkpoint {
         func mismatch(_ setting: String, _ found: String, _ expected: String) -> ImprintError {
             .checkpointMismatch(file: file.path, setting: setting, found: found, expected: expected)
         }
+        // Another kind of model also has other labels and settings.
+        let (kind, expectedKind) = (Self.kindOfModel(settings), Self.kindOfModel(self.settings))
+        guard kind == expectedKind else { throw mismatch("kind of model", kind, expectedKind) }
         guard labels == self.labels else {
             throw mismatch("labels", labels.joined(separator: ", "), self.labels.joined(separator: ", "))
         }
