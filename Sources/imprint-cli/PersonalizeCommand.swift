@@ -111,6 +111,10 @@ struct PersonalizeCommand: ParsableCommand {
                 "The model has no features of its training photos to replay, so it may forget; train it again to store some."
             )
         }
+        if let cache, let reason = try session.reasonToReplaceCache(at: URL(filePath: cache)) {
+            Terminal.warn(
+                "--cache: \(cache): \(reason), so this run computes all features again and replaces the file.")
+        }
         let result = try teach(session, folder, corrections)
         let file = try writeResult(to: output, .personalization) { try session.save(to: $0) }
         try report(result, session, newLabels: added, bytes: file.value, output: file.path)

@@ -196,6 +196,22 @@ import Testing
         }
     }
 
+    @Test("A cache of another model is reported before it is replaced")
+    func otherCache() throws {
+        try withTemporaryFolder { folder in
+            try writeBrightnessModel(photos: ["photos/dark/0.png": 60, "photos/bright/0.png": 200], to: folder)
+            let run = try shell(
+                """
+                $imprint personalize m.imprint photos --output me --cache features || exit 2
+                $imprint export m.imprint --to imprint --precision float16 --output n.imprint || exit 3
+                $imprint personalize n.imprint photos --output you --cache features
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let note = "--cache: features: it belongs to another model, so this run computes all features again"
+            #expect(run.errors.components(separatedBy: note).count == 2, "\(run.errors)")
+        }
+    }
+
     // MARK: New logos of a detector
 
     private static let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path

@@ -26,7 +26,7 @@ final class FeatureCache {
     init(_ url: URL, base: String, blocks: Int, views viewCount: Int, length: Int) throws {
         self.url = url
         self.viewCount = viewCount
-        key = "\(base) blocks \(blocks) views \(viewCount) length \(length)"
+        key = Self.key(base: base, blocks: blocks, views: viewCount, length: length)
         self.length = length
         guard let status = FileStatus(url), !status.isFile || status.size > 0 else {
             try AtomicFile.checkWritable(url)
@@ -50,6 +50,22 @@ final class FeatureCache {
         for tensor in file.header.tensors where tensor.count == viewCount * length {
             views[tensor.name] = try file.values(of: tensor)
         }
+    }
+
+    private static func key(base: String, blocks: Int, views: Int, length: Int) -> String {
+        "\(base) blocks \(blocks) views \(views) length \(length)"
+    }
+
+    /// Returns the reason why the features of a cache file cannot be used, as a clause; nil if they can, or if the file is not a cache.
+    ///
+    /// It reads only the metadata.
+    static func mismatch(of url: URL, base: String, blocks: Int, views: Int, length: Int) -> String? {
+        let metadata = Safetensors.leadingMetadata(of: url)
+        guard let format = metadata[formatKey] else { return nil }
+        guard format == "1" else { return "another version of Imprint wrote it" }
+        guard let found = metadata[keyKey], found != key(base: base, blocks: blocks, views: views, length: length)
+        else { return nil }
+        return found.hasPrefix("\(base) ") ? "it was made with other settings" : "it belongs to another model"
     }
 
     /// Computes the name of a photo in the cache: the SHA-256 digest of its bytes.

@@ -128,6 +128,15 @@ extension PersonalizationSession {
             length: base.runtime.featureCount(blocks: configuration.blocks))
     }
 
+    /// Returns the reason why `teach` does not use the features of a cache file, but replaces it, as a clause.
+    ///
+    /// It is nil if the features can be used, or if the file is missing or not a cache.
+    package func reasonToReplaceCache(at file: URL) throws -> String? {
+        try FeatureCache.mismatch(
+            of: file, base: base.model.identity, blocks: configuration.blocks, views: views.count,
+            length: base.runtime.featureCount(blocks: configuration.blocks))
+    }
+
     /// Extracts the features of photos, until a limit is reached.
     /// - Parameters:
     ///   - photos: The photos.

@@ -148,7 +148,7 @@ extension Safetensors {
     /// Returns the metadata at the start of the header of a file, where Imprint writes it, up to the first error.
     ///
     /// It identifies a file that is cut off or damaged after the metadata. It is empty if the file cannot be read.
-    static func leadingMetadata(of url: URL) -> [String: String] {
+    package static func leadingMetadata(of url: URL) -> [String: String] {
         var metadata: [String: String] = [:]
         do {
             let file = try RegularFile(url.path)

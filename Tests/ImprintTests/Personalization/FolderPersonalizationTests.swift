@@ -203,6 +203,32 @@ import Testing
         }
     }
 
+    @Test("A cache of another model, of other settings or of another version is named before it is replaced")
+    func replacedCache() throws {
+        try withPhotos { folder in
+            let cache = folder.appending(path: "features")
+            var configuration = PersonalizationConfiguration()
+            let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            #expect(try session.reasonToReplaceCache(at: cache) == nil)
+            _ = try personalize(folder, cache: cache)
+            #expect(try session.reasonToReplaceCache(at: cache) == nil)
+            configuration.views = 2
+            let other = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
+            #expect(try other.reasonToReplaceCache(at: cache) == "it was made with other settings")
+            let metadata = try Safetensors.File(contentsOf: cache).header.metadata
+            let key = try #require(metadata["imprint.key"])
+            for (changed, reason) in [
+                (["imprint.key": "0" + key], "it belongs to another model"),
+                (["imprint.features": "2"], "another version of Imprint wrote it"),
+            ] {
+                try Safetensors.write([], to: cache) { _ in metadata.merging(changed) { $1 } }
+                #expect(try session.reasonToReplaceCache(at: cache) == reason)
+            }
+            try Data("notes".utf8).write(to: cache)
+            #expect(try session.reasonToReplaceCache(at: cache) == nil)
+        }
+    }
+
     @Test("A cache that is cut off is damaged; a file that is cut off before its kind is known is not a cache")
     func truncatedCache() throws {
         try withPhotos { folder in
