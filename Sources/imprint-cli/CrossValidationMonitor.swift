@@ -29,7 +29,14 @@ struct CrossValidationMonitor {
         case .training(let fold, let seed, let event): show(fold, seed, event)
         case .evaluating(let fold, let seed, let done, let total):
             bar.draw("\(name(fold, seed)) evaluating", done: done, of: total)
+        case .damagedFold(let fold, let seed, let reason):
+            bar.clear()
+            Terminal.warn("Training \(name(fold, seed)) again, because its kept model cannot be read: \(reason)")
         case .fold(let fold): try show(fold)
+        case .foldNotKept(let fold, let seed, let error):
+            bar.clear()
+            Terminal.warn(
+                "Error: \("\(error)".sentence) The cross-validation continues, but \(name(fold, seed)) is not kept.")
         case .finished(let result):
             bar.clear()
             try show(result)

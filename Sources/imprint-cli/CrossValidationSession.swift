@@ -16,8 +16,8 @@ struct CrossValidationSession {
     var startingPoint: String?
 
     /// Runs the cross-validation, and prints a row for each fold and the pooled metrics.
-    /// - Returns: Whether all files are where the options say; if not, the exit code is 1.
-    /// - Throws: `ExitCode` 130 after an interruption, or 1 if a file is elsewhere; the errors of training, after the results of the folds that
+    /// - Returns: Whether all files are where the options say, also those of the kept folds; if not, the exit code is 1.
+    /// - Throws: `ExitCode` 130 after an interruption, or 1 if a file is not there; the errors of training, after the results of the folds that
     ///   were finished before.
     func run(_ validation: CrossValidation) async throws -> Bool {
         var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint)
@@ -31,6 +31,7 @@ struct CrossValidationSession {
             for try await event in validation.start(shouldStop: { Interrupt.isRequested }) {
                 if case .started = event { interrupt.begin() }
                 if case .finished(let result) = event { finished = result }
+                if case .foldNotKept = event { hasAllFiles = false }
                 try monitor.show(event)
             }
         } catch {
@@ -39,7 +40,7 @@ struct CrossValidationSession {
         guard let result = finished else { throw failure ?? ExitCode.failure }
         interrupt.end()
         do {
-            hasAllFiles = try writeFiles(result)
+            hasAllFiles = try writeFiles(result) && hasAllFiles
         } catch {
             guard failure != nil else { throw error }
             Terminal.fail("\(error)")

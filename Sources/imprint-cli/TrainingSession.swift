@@ -22,8 +22,8 @@ struct TrainingSession {
 
     /// Runs the trainer, and writes the model and the report.
     /// - Throws: `ExitCode` 130 after an interruption, if the model or a checkpoint is saved; `ExitCode` 1 if too few photos are readable at
-    ///   the end, training diverged, the last checkpoint could not be saved, the model or the report could only be saved elsewhere, or the model lacks
-    ///   features of training photos; the errors of training.
+    ///   the end, training diverged, the last checkpoint could not be saved, the model or the report could only be saved elsewhere, or the
+    ///   model lacks features of training photos; the errors of training.
     func run(_ trainer: any BlockingTrainer, epochs: Int, patience: Int? = nil) async throws {
         if let ignored = photos?.ignored, let note = noteOnIgnored(ignored) { Terminal.warn(note) }
         let live = options.watch && TrainingProcesses.isFirst ? try await LiveServer(port: options.port) : nil

@@ -123,6 +123,25 @@ import Testing
         }
     }
 
+    @Test("If the folder of --keep disappears, the cross-validation continues, and ends with exit code 1")
+    func unwritableFolds() throws {
+        try withPhotos { folder in
+            let run = try shell(
+                """
+                touch lines
+                $imprint train photos --folds 3 --seeds $(seq -s, 0 19) --keep kept \(Self.options) --json > lines &
+                while [ $(wc -l < lines) -lt 1 ] && kill -0 $!; do sleep 0.02; done
+                mv kept moved
+                wait $!
+                """, folder: folder)
+            #expect(run.status == 1, "\(run.errors)")
+            #expect(run.errors.contains("The cross-validation continues, but seed "), "\(run.errors)")
+            let lines = try String(contentsOf: folder.appending(path: "lines"), encoding: .utf8)
+            let last = try #require(CommandOutput(status: 0, output: lines, errors: "").lines.last)
+            #expect(last["complete"] as? Bool == true && last["finishedFolds"] as? Int == 60)
+        }
+    }
+
     @Test("If a fold fails, the results of the finished folds are reported before the error") func failedFold() throws {
         try withPhotos { folder in
             let command = "$imprint train photos --folds 3 --keep kept \(Self.options)"

@@ -12,6 +12,8 @@ public enum CrossValidationError: DescribedError, Equatable {
     case folderInUse(folder: String)
     /// The folder of finished folds belongs to a cross-validation with other settings.
     case otherSettings(folder: String, setting: String, found: String, expected: String)
+    /// The folder of finished folds belongs to a cross-validation before the files of some inputs, such as the photos, changed.
+    case otherInputs(folder: String, inputs: [String])
     /// A file of a finished fold cannot be used.
     case unusableFold(file: String, reason: String)
     /// The model of a fold has different labels from the model of the first fold, so their predictions cannot be pooled.
@@ -39,6 +41,9 @@ public enum CrossValidationError: DescribedError, Equatable {
         case .otherSettings(let folder, let setting, let found, let expected):
             "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and is now "
                 + "\(found). Set it back to continue, or choose another folder"
+        case .otherInputs(let folder, let inputs):
+            "\(folder) has the finished folds of a cross-validation before a change of the \(inputs.joined(separator: " and the ")): files were "
+                + "added, removed or edited. Restore the earlier files to continue, or choose another folder"
         case .unusableFold(let file, let reason):
             "\(file) is not a usable fold: \(reason). Remove the file to train this fold again, or choose another folder"
         case .differentLabels(let fold, let seed, let found, let expected):

@@ -1,3 +1,4 @@
+public import ImprintCore
 public import ImprintImages
 
 /// An event of a cross-validation, in chronological order.
@@ -10,8 +11,14 @@ public enum CrossValidationEvent: Sendable, RunEvent {
     case training(fold: Int, seed: UInt64, TrainingEvent)
     /// The run has evaluated the model of a fold on `done` photos.
     case evaluating(fold: Int, seed: UInt64, done: Int, of: Int)
+    /// The model of a fold in the folder of finished folds cannot be read, for example because it is cut off, so the run trains the fold again.
+    ///
+    /// `reason` is a sentence that names the file.
+    case damagedFold(fold: Int, seed: UInt64, reason: String)
     /// A fold is finished, or was read from the folder of finished folds.
     case fold(CrossValidationFold)
+    /// A finished fold could not be written to the folder of finished folds. The run continues, and a later run trains the fold again.
+    case foldNotKept(fold: Int, seed: UInt64, FileError)
     /// The run has ended; this is the last event. If a later fold failed, the sequence then throws its error.
     case finished(CrossValidationResult)
 
@@ -19,7 +26,7 @@ public enum CrossValidationEvent: Sendable, RunEvent {
         switch self {
         case .comparing, .evaluating: true
         case .training(_, _, let event): event.isProgress
-        case .started, .fold, .finished: false
+        case .started, .damagedFold, .fold, .foldNotKept, .finished: false
         }
     }
 }

@@ -5,9 +5,10 @@
 /// - `CrossValidationError`: a label has too few groups of photos, or the folder of finished folds cannot be used.
 /// - `ImageError`: too few photos can be read, or the labels or photos of their source are inconsistent.
 /// - `NetworkError`: the network and the photos do not fit together.
-/// - `FileError`: the folder of finished folds cannot be written or locked.
+/// - `FileError`: the folder of finished folds cannot be created or locked.
 ///
-/// If a fold fails after others are finished, the run sends `finished` with these folds before the error.
+/// If a finished fold cannot be written to that folder, the run sends `foldNotKept`, and continues. If a fold fails after others are finished,
+/// the run sends `finished` with these folds before the error.
 ///
 /// `stop()` ends the run after the current training step, or after the current portion of photos that the run compares, scans or evaluates. The
 /// last event is `finished`, with the folds that are complete.

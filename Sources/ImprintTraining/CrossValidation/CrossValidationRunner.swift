@@ -78,7 +78,7 @@ struct CrossValidationRunner {
         for (seed, folds) in splits {
             for index in folds.indices {
                 let split = Split(number: index + 1, seed: seed, folds: folds)
-                let kept = try store?.fold(split)
+                let kept = try keptFold(split, store)
                 let trained = try kept == nil ? train(split) : nil
                 guard let fold = kept ?? trained?.fold else { return false }
                 if let labels = finished.first?.result.labels, labels != fold.result.labels {
@@ -88,10 +88,27 @@ struct CrossValidationRunner {
                 finished.append(fold)
                 onEvent(.fold(fold))
                 // Afterwards, so that a full disk does not lose the fold.
-                if let trained { try store?.save(trained.fold, trained.model) }
+                if let trained { try keep(trained.fold, trained.model, store) }
             }
         }
         return true
+    }
+
+    /// Returns a fold of the folder of finished folds, or nil if it does not have it or its model is damaged.
+    private func keptFold(_ split: Split, _ store: FoldStore?) throws -> CrossValidationFold? {
+        guard let store, let fold = try store.fold(split) else { return nil }
+        guard let reason = try store.damageOfModel(split) else { return fold }
+        onEvent(.damagedFold(fold: split.number, seed: split.seed, reason: reason))
+        return nil
+    }
+
+    /// Writes a fold to the folder of finished folds, and reports an error of writing, which does not end the run.
+    private func keep(_ fold: CrossValidationFold, _ model: ModelFile, _ store: FoldStore?) throws {
+        do {
+            try store?.save(fold, model)
+        } catch let error as FileError {
+            onEvent(.foldNotKept(fold: fold.number, seed: fold.seed, error))
+        }
     }
 
     /// A fold and the other folds, as indices of the photos.

@@ -26,8 +26,9 @@ struct FoldStore {
     private let indices: [[UInt8]: Int]
 
     /// Opens or creates the folder, and locks it.
-    /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` if it has finished
-    ///   folds with other settings; `CrossValidationError.unusableFold` if their settings cannot be read; `FileError`.
+    /// - Throws: `CrossValidationError.folderInUse` if another run uses the folder; `CrossValidationError.otherSettings` or
+    ///   `CrossValidationError.otherInputs` if it has finished folds with other settings or other files; `CrossValidationError.unusableFold`
+    ///   if their settings cannot be read; `FileError`.
     init(
         _ folder: URL, settings: [String: String], photos: any TrainingSource, kind: ModelEvaluation.Kind,
         annotations: BoxAnnotations? = nil
@@ -51,11 +52,28 @@ struct FoldStore {
             return
         }
         let kept: [String: String] = try Self.read(file)
-        for name in Set(kept.keys).union(settings.keys).sorted() where kept[name] != settings[name] {
-            throw CrossValidationError.otherSettings(
-                folder: folder.displayPath, setting: name, found: settings[name] ?? "not set",
-                expected: kept[name] ?? "not set")
+        if let error = Self.difference(settings, kept, folder: folder.displayPath) { throw error }
+    }
+
+    /// Returns the error about settings that differ from those of the folder, in words; nil if all are the same.
+    private static func difference(
+        _ settings: [String: String], _ kept: [String: String], folder: String
+    ) -> CrossValidationError? {
+        let names = Set(kept.keys).union(settings.keys).sorted().filter { kept[$0] != settings[$0] }
+        for name in names {
+            let (found, expected) = (withoutDigests(settings[name]), withoutDigests(kept[name]))
+            guard found == expected else {
+                return .otherSettings(folder: folder, setting: name, found: found, expected: expected)
+            }
         }
+        // The setting of the network has the digest of the base model.
+        let inputs = names.map { $0 == "network" ? "base model" : $0 }
+        return inputs.isEmpty ? nil : .otherInputs(folder: folder, inputs: inputs)
+    }
+
+    /// Returns the value of a setting without the digests of files, such as "2 photos" for "2 photos (0123456789ab)".
+    private static func withoutDigests(_ value: String?) -> String {
+        value?.replacing(#/ ?\(?\b[0-9a-f]{12}\b\)?/#, with: "") ?? "not set"
     }
 
     /// Returns a finished fold, or nil if the folder does not have it.
@@ -72,6 +90,22 @@ struct FoldStore {
                 seconds: kept.seconds, isKept: true)
         } catch {
             throw Self.unusable(file, error.reason)
+        }
+    }
+
+    /// Returns the reason why the model of a finished fold cannot be read, as a sentence; nil if it can, or if it was deleted.
+    func damageOfModel(_ split: CrossValidationRunner.Split) throws -> String? {
+        let file = file(split.number, split.seed, "imprint")
+        guard FileManager.default.fileExists(atPath: file.path) else { return nil }
+        do {
+            _ = try ModelFile(contentsOf: file)
+            return nil
+        } catch let error as ModelFileError {
+            return error.finding
+        } catch let error as SafetensorsError {
+            // The file may be intact.
+            if case .outOfMemory = error.problem { throw error }
+            return error.finding
         }
     }
 

@@ -70,6 +70,61 @@ import Testing
         }
     }
 
+    @Test("A fold that cannot be kept is reported, and the run continues") func unwritableFolds() throws {
+        try withImages(perLabel: 6) { folder in
+            try withTemporaryFolder { root in
+                let kept = root.appending(path: "kept", directoryHint: .isDirectory)
+                var failures: [Int] = []
+                let result = try validation(folder, keptFolds: kept).run(
+                    onEvent: { event in
+                        if case .fold = event { try? FileManager.default.removeItem(at: kept) }
+                        if case .foldNotKept(let fold, _, .cannotWrite) = event { failures.append(fold) }
+                    })
+                #expect(failures == [1, 2] && result.isComplete)
+            }
+        }
+    }
+
+    @Test("A fold whose kept model is cut off is reported and trained again", arguments: [0, 8, -4])
+    func damagedModel(byteCount: Int) throws {
+        try withImages(perLabel: 6) { folder in
+            try withTemporaryFolder { root in
+                let kept = root.appending(path: "kept", directoryHint: .isDirectory)
+                let validation = try validation(folder, keptFolds: kept)
+                _ = try validation.run()
+                let model = kept.appending(path: "seed-0-fold-1.imprint")
+                let whole = try Data(contentsOf: model)
+                // A negative number counts from the end.
+                try whole.prefix(byteCount < 0 ? whole.count + byteCount : byteCount).write(to: model)
+                var reasons: [String] = []
+                let again = try validation.run(
+                    onEvent: { if case .damagedFold(1, 0, let reason) = $0 { reasons.append(reason) } })
+                #expect(again.folds.map(\.isKept) == [false, true])
+                #expect(reasons.count == 1 && reasons.allSatisfy { $0.contains(model.path) }, "\(reasons)")
+                #expect(try Data(contentsOf: model) == whole)
+            }
+        }
+    }
+
+    @Test("Kept folds of other photos are an error in words") func otherPhotos() throws {
+        try withImages(perLabel: 6) { folder in
+            try withTemporaryFolder { root in
+                let kept = root.appending(path: "kept", directoryHint: .isDirectory)
+                _ = try validation(folder, keptFolds: kept).run()
+                try FileManager.default.copyItem(
+                    at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
+                let error = #expect(throws: CrossValidationError.self) {
+                    try validation(folder, keptFolds: kept).run()
+                }
+                guard case .otherInputs(_, ["photos"])? = error else {
+                    Issue.record("unexpected: \(String(describing: error))")
+                    return
+                }
+                #expect("\(try #require(error))".contains("before a change of the photos: files were added"))
+            }
+        }
+    }
+
     @Test("If the first fold fails, there is only the error") func failureOfFirstFold() async throws {
         try await withDamagedFold { validation, _ in
             let kept = try #require(validation.options.keptFolds)
