@@ -30,7 +30,8 @@ package enum ProcessChannel: Int, CaseIterable, Sendable {
 /// computes its part, and all receive the results. Sums over the images of a batch are fixed binary trees, and each process computes a
 /// subtree, so the results are bitwise identical for any number of processes.
 ///
-/// A process waits in each of these methods for the others, so all processes must call them in the same order.
+/// A process waits in each of these methods for the others, so all processes must call them in the same order. Code that can throw between two
+/// calls belongs in `failTogether(_:)`, unless it throws in all processes or in none.
 package final class ProcessGroup: @unchecked Sendable {
     /// The numbers of processes that can divide a batch: powers of two, up to the maximum number of units of a batch.
     package static let validCounts = [1, 2, 4, BatchPart.mostUnits]
@@ -143,8 +144,10 @@ package final class ProcessGroup: @unchecked Sendable {
     package func any(_ condition: Bool) -> Bool { gather([condition ? 1 : 0]).contains([1]) }
 
     /// Returns the value of the first process, which is sent as JSON.
+    /// - Throws: The errors of encoding and decoding; `ProcessFailedError` if only the first process cannot encode its value.
     package func fromFirst<Value: Codable>(encoding value: Value) throws -> Value {
-        let first = gather(isFirst ? Array(try JSONEncoder().encode(value)) : [])[0]
+        let encoded: [UInt8] = try failTogether { isFirst ? Array(try JSONEncoder().encode(value)) : [] }
+        let first = gather(encoded)[0]
         return try JSONDecoder().decode(Value.self, from: Data(first))
     }
 

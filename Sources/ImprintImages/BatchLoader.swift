@@ -215,8 +215,7 @@ package final class BatchLoader: Sendable {
     /// Records that another process cannot read an image.
     func recordUnreadable(_ index: Int) {
         unreadable.withLock { unreadable in
-            unreadable[index] =
-                unreadable[index] ?? .unreadable(file: items[index].url, reason: "another process cannot read it")
+            unreadable[index] = unreadable[index] ?? .unreadableInAnotherProcess(items[index].url)
         }
     }
 
@@ -288,9 +287,7 @@ package final class BatchLoader: Sendable {
                     // For the reason.
                     read(index)
                     failures.withLock { failures in
-                        failures[index] =
-                            failures[index]
-                            ?? .unreadable(file: items[index].url, reason: "another process cannot read it")
+                        failures[index] = failures[index] ?? .unreadableInAnotherProcess(items[index].url)
                     }
                 }
             }

@@ -60,6 +60,11 @@ public enum ImageError: DescribedError, Equatable, Sendable {
 }
 
 extension ImageError {
+    /// Returns the error of a file that only another process of a training run cannot read.
+    package static func unreadableInAnotherProcess(_ file: URL) -> ImageError {
+        .unreadable(file: file, reason: "another process cannot read it")
+    }
+
     /// The error in one or two sentences.
     public var description: String {
         switch self {

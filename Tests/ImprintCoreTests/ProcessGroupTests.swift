@@ -47,6 +47,56 @@ import Testing
         }
     }
 
+    private struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    @Test(
+        "If a closure fails in some processes, all of them throw, and each with an error of its own throws that one",
+        arguments: [[], [0], [1], [0, 1], [1, 3], [0, 1, 2, 3]])
+    func failTogether(failing: [Int]) async throws {
+        let results = try await inProcesses(4) { group -> [String] in
+            // Twice, because the processes must still be at the same point after an error.
+            (0..<2).map { _ in
+                do {
+                    return try group.failTogether {
+                        guard !failing.contains(group.rank) else { throw Failure(description: "error \(group.rank)") }
+                        return "value \(group.rank)"
+                    }
+                } catch {
+                    return "\(error)"
+                }
+            }
+        }
+        for (rank, result) in results.enumerated() {
+            let expected =
+                failing.contains(rank)
+                ? "error \(rank)"
+                : failing.first.map { "process \($0) has failed: error \($0)." } ?? "value \(rank)"
+            #expect(result == [expected, expected])
+        }
+    }
+
+    @Test("An error without a description and a value that the first process cannot encode end all processes")
+    func failsWithoutDescription() async throws {
+        let results = try await inProcesses(2) { group -> [Bool] in
+            let value = try? group.failTogether { () throws -> Int in
+                guard !group.isFirst else { throw Failure(description: "") }
+                return 5
+            }
+            return [value == nil, (try? group.fromFirst(encoding: group.isFirst ? Double.nan : 1)) == nil]
+        }
+        #expect(results == [[true, true], [true, true]])
+    }
+
+    @Test("A closure runs once, and its error is unchanged, if there is a single process") func singleProcess() {
+        let processes: ProcessGroup? = nil
+        #expect(throws: Failure.self) {
+            try processes.failTogether { () throws -> Void in throw Failure(description: "error") }
+        }
+        #expect((try? processes.failTogether { 5 }) == 5)
+    }
+
     @Test(
         "The parts of a batch cover it without overlap", arguments: [1, 3, 7, 8, 15, 16, 31, 32, 33, 100], [1, 2, 4, 8])
     func parts(batch: Int, count: Int) async throws {

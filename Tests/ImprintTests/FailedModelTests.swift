@@ -100,7 +100,7 @@ import Testing
         let task = try ClassifierTask(photos: ImageFolder(at: folder), configuration: configuration)
         return try TrainingRunner(
             FailingTask(task: task, failure: failure),
-            store: CheckpointStore(
+            store: CheckpointStore.open(
                 CheckpointOptions(folder: checkpoints, interval: .seconds(1000)), processes: nil),
             onEvent: onEvent, shouldStop: { false }
         ).run()
@@ -193,7 +193,7 @@ import Testing
                 var options = CheckpointOptions(folder: scratch)
                 _ = try train(folder, configuration, checkpoints: options)
                 options.resumes = true
-                let store = try #require(try CheckpointStore(options, processes: nil))
+                let store = try #require(try CheckpointStore.open(options, processes: nil))
                 #expect(store.resumed != nil)
                 let task = try ClassifierTask(photos: ImageFolder(at: folder), configuration: configuration)
                 _ = try TrainingRunner(task, store: store, onEvent: { _ in }, shouldStop: { false }).run()

@@ -195,7 +195,7 @@ extension TrainingLoop {
         guard options.evaluatesStart, options.keepsBest, optimizer.stepCount == 0, progress.history.isEmpty,
             progress.startAccuracy == nil, let validation = try objective.validate(evaluationParameters)
         else { return }
-        best = try evaluationParameters.copy()
+        best = try copyInAllProcesses(evaluationParameters)
         progress.recordStart(validation)
     }
 
@@ -220,7 +220,7 @@ extension TrainingLoop {
     @discardableResult
     public func validateBest() throws -> ValidationLoss? {
         guard let best else { return nil }
-        let before = try evaluationParameters.copy()
+        let before = try copyInAllProcesses(evaluationParameters)
         defer { evaluationParameters.copyValues(from: before) }
         evaluationParameters.copyValues(from: best)
         return try objective.validate(evaluationParameters)
@@ -239,7 +239,7 @@ extension TrainingLoop {
             validationLoss: validation?.loss, validationAccuracy: validation?.accuracy,
             validationAveragePrecision: validation?.averagePrecision, learningRate: rate)
         // Before the round is recorded, because there may be too little memory.
-        if options.keepsBest, best == nil { best = try evaluationParameters.copy() }
+        if options.keepsBest, best == nil { best = try copyInAllProcesses(evaluationParameters) }
         if progress.finishRound(metrics) { best?.copyValues(from: evaluationParameters) }
         if options.rounds.restarts {
             if let ema { parameters.copyValues(from: ema) }
@@ -249,14 +249,26 @@ extension TrainingLoop {
     }
 }
 
+// MARK: Several processes
+
+extension TrainingLoop {
+    /// The processes that train together; nil for a single process.
+    private var processes: ProcessGroup? { objective.plan.options.workers.processes }
+
+    /// Returns the value of the first process, if several processes train together: all must decide alike.
+    private func fromFirstProcess<Value: BitwiseCopyable>(_ value: Value) -> Value {
+        processes?.fromFirst(value) ?? value
+    }
+
+    /// Returns a copy of parameters, or throws in all processes if one of them has too little memory.
+    private func copyInAllProcesses(_ parameters: Parameters) throws -> Parameters {
+        try processes.failTogether { try parameters.copy() }
+    }
+}
+
 // MARK: Time
 
 extension TrainingLoop {
-    /// Returns the value of the first process, if several processes train together: all must decide alike.
-    private func fromFirstProcess<Value: BitwiseCopyable>(_ value: Value) -> Value {
-        objective.plan.options.workers.processes?.fromFirst(value) ?? value
-    }
-
     private var secondsLeft: Double? { options.timeLimit.map { fromFirstProcess($0.seconds - clock.seconds) } }
     private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
 

@@ -24,7 +24,7 @@ package final class Backdrops: Sendable {
     ///   - byteLimit: The approximate maximum memory of the photos, in bytes. Reading stops there, after a random part of the
     ///     photos.
     ///   - seed: The random seed of that choice.
-    ///   - workers: The threads that read the photos.
+    ///   - workers: The threads that read the photos. With several processes, each reads all photos, and all skip the same ones.
     ///   - onRead: Receives the number of photos read so far, from time to time.
     ///   - loadedPhoto: Returns the photo at an index of `photos` if the caller has it in memory, else nil. Such a photo is not read
     ///     again. Called on any thread.
@@ -45,7 +45,7 @@ package final class Backdrops: Sendable {
         // The portions have a fixed size, so the choice of photos does not depend on the number of threads.
         while read < order.count && bytes < byteLimit {
             let portion = Array(order[read..<min(read + 32, order.count)])
-            let results = workers.parallelMap(portion.count) { position in
+            let own = workers.parallelMap(portion.count) { position in
                 Result { () throws(ImageError) in
                     if let photo = loadedPhoto(portion[position]) { return photo.shrunk(toShortSide: shortSide) }
                     let stored = try photos[portion[position]].stored(
@@ -53,6 +53,7 @@ package final class Backdrops: Sendable {
                     return stored.upright.flattenedOnWhite().shrunk(toShortSide: shortSide)
                 }
             }
+            let results = workers.processes.sharingFailures(own, of: portion.map { photos[$0].url })
             for (index, result) in zip(portion, results) {
                 switch result {
                 case .success(let image):

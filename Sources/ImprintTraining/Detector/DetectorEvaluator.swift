@@ -21,7 +21,7 @@ struct DetectorEvaluator {
     /// Called on the caller's thread after each portion of scanned images, with the number of finished images and of all images of the scan that
     /// this process reads; throws if the scan should end.
     ///
-    /// Processes that train together must not throw, because each one waits for the others.
+    /// It must not throw if several processes train together: the others would report an error instead of a stopped run.
     var onPortion: (_ done: Int, _ of: Int) throws -> Void = { _, _ in }
 
     /// The number of images that a thread scans in a portion.
@@ -44,7 +44,9 @@ struct DetectorEvaluator {
         let processes = workers.processes
         let (first, step) = (processes?.rank ?? 0, processes?.count ?? 1)
         let own = stride(from: first, to: order.count, by: step).map { order[$0] }
-        var scans = try scanPortions(of: own, in: sources, network, parameters, peaks: peaks)
+        var scans = try processes.failTogether {
+            try scanPortions(of: own, in: sources, network, parameters, peaks: peaks)
+        }
         if let processes {
             // The logits of a diverged network are not finite.
             let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
@@ -55,7 +57,9 @@ struct DetectorEvaluator {
             let encoded = processes.gather(Array(try encoder.encode(scans)))
             scans = try encoded.flatMap { try decoder.decode([IndexedScans].self, from: Data($0)) }
             // The process that scanned a photo knows that it is unreadable; all must.
-            for scan in scans where scan.scans == nil { try recordUnreadable(sources[scan.index]) }
+            try processes.failTogether {
+                for scan in scans where scan.scans == nil { try recordUnreadable(sources[scan.index]) }
+            }
         }
         // All processes know the same unreadable photos now, so all of them throw, or none.
         if hadEnoughPhotos, let problem = photos.unreadable.problem { throw problem }
@@ -100,8 +104,7 @@ struct DetectorEvaluator {
     /// Records that a photo is unreadable, with the reason if this process cannot read it either.
     private func recordUnreadable(_ source: PatchSource) throws(ImageError) {
         guard try image(of: source) != nil, let photo = source.photo else { return }
-        photos.unreadable.add(
-            SkippedImage(url: photo, reason: .unreadable(file: photo, reason: "another process cannot read it")))
+        photos.unreadable.add(SkippedImage(url: photo, reason: .unreadableInAnotherProcess(photo)))
     }
 
     /// Returns the image, or records that the photo is unreadable, and returns nil.
@@ -221,7 +224,9 @@ struct DetectorEvaluator {
         let withoutScores = logosWithoutScores(in: main, patches)
         let others = try usesTraining || withoutScores.isEmpty ? [] : scanned(trainingPhotos(showing: withoutScores))
         let composites = HeldOutScores { logo, isPositive in
-            let composites = try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
+            let composites = try workers.processes.failTogether {
+                try patches.heldOutComposites(compositeCount, of: logo, isPositive: isPositive)
+            }
             return try scan(composites, network, parameters, peaks: 0).compactMap { $0?.map(\.score) }
         }
         var uncalibratedLabels: [String] = []

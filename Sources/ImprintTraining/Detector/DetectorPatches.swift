@@ -102,12 +102,13 @@ final class DetectorPatches {
 
     /// Fills the patches of a batch, [N, 96, 96, 3].
     /// - Returns: The targets of each patch; empty for a patch without a logo.
-    /// - Throws: `ImageError` if a composite cannot be drawn, or if too few photos can still be read.
+    /// - Throws: `ImageError` if a composite cannot be drawn, or if too few photos can still be read; `ProcessFailedError` if only another process
+    ///   cannot draw a composite.
     func fill(
         _ patches: UnsafeMutableBufferPointer<UInt8>, of phase: DetectorPhase, step: Int
-    ) throws(ImageError) -> [[HeatMapLoss.Target]] {
-        try refreshPool(before: step)
+    ) throws -> [[HeatMapLoss.Target]] {
         let processes = workers.processes
+        if !compositors.isEmpty { try processes.failTogether { try refreshPool(before: step) } }
         let own = processes?.part(of: batchSize).images ?? 0..<batchSize
         while true {
             let before = unreadable.all.count
@@ -374,7 +375,6 @@ final class DetectorPatches {
     ///
     /// The logos take turns.
     private func refreshPool(before step: Int) throws(ImageError) {
-        guard !compositors.isEmpty else { return }
         let count = poolSize + 2 * step
         let first = max(count - poolSize, drawnCount)
         let new = try workers.parallelMap(2 * (count - first)) { item throws(ImageError) in

@@ -43,7 +43,9 @@ struct DetectorPhotos {
     let checkpointImages: Checkpoint.Images
 
     /// Splits and reads photos.
-    /// - Parameter checkContinues: Called after each portion of photos; throws if the run should end.
+    /// - Parameters:
+    ///   - workers: The threads that read the photos. With several processes, each reads all photos, and all skip the same ones.
+    ///   - checkContinues: Called after each portion of photos; throws if the run should end.
     init(
         _ source: DetectorSource, validation annotated: DetectorSource?, _ configuration: DetectorConfiguration,
         logos: [String], earlier: Checkpoint.Images?, workers: Workers, onEvent: (TrainingEvent) -> Void,
@@ -51,8 +53,11 @@ struct DetectorPhotos {
     ) throws {
         var rule = configuration.split(logos: logos)
         if let annotated { rule.validation = .source(annotated) }
-        let split = try DatasetSplit(
-            source, rule, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
+        let split = try workers.processes.failTogether {
+            try DatasetSplit(source, rule, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
+        }
+        // Before the processes exchange which photos they can read.
+        try workers.processes?.checkSame(split)
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
         var reader = DetectorPhotoReader(
@@ -137,7 +142,8 @@ private struct DetectorPhotoReader {
         // Portions bound the memory beyond the limit.
         for start in stride(from: 0, to: photos.count, by: 32) {
             let portion = Array(photos[start..<min(start + 32, photos.count)])
-            for (photo, result) in zip(portion, decode(portion)) {
+            let results = workers.processes.sharingFailures(decode(portion), of: portion.map(\.url))
+            for (photo, result) in zip(portion, results) {
                 switch result {
                 case .success(let (image, isOriginal)):
                     outcome.items.append(item(photo, of: source, image, isOriginal: isOriginal))
@@ -145,7 +151,7 @@ private struct DetectorPhotoReader {
                 case .failure(let reason): outcome.skipped.append(SkippedImage(url: photo.url, reason: reason))
                 }
             }
-            try onPortion(start + portion.count)
+            try workers.processes.failTogether { try onPortion(start + portion.count) }
         }
         SystemMemory.returnFreed()
         return outcome

@@ -174,12 +174,12 @@ struct DetectorTask: TrainingTask {
         let photos =
             hasPhotos
             ? try DetectorPhotos(
-                source, validation: validationSource, configuration, logos: logos, earlier: earlier, workers: workers,
-                onEvent: onEvent, checkContinues: checkContinues)
+                source, validation: validationSource, configuration, logos: logos, earlier: earlier,
+                workers: configuration.workers, onEvent: onEvent, checkContinues: checkContinues)
             : DetectorPhotos()
         try checkLearnsAllLogos(photos)
         let backdrops = try backdrops(photos)
-        try checkContinues()
+        try processes.failTogether(checkContinues)
         parts = (photos, backdrops)
         var checkpointImages = photos.checkpointImages
         checkpointImages.trainingCounts = counts(photos.training)
@@ -213,7 +213,7 @@ struct DetectorTask: TrainingTask {
         let sources =
             backgrounds?.removing(heldOut).map { TrainingPhoto(url: $0, labels: []) } ?? negatives.map(\.photo)
         return try Backdrops(
-            sources, size: 224, seed: configuration.seed, workers: workers,
+            sources, size: 224, seed: configuration.seed, workers: configuration.workers,
             inMemory: { backgrounds == nil ? negatives[$0].original : nil })
     }
 
@@ -307,10 +307,12 @@ struct DetectorTask: TrainingTask {
             training: record, base: start.baseDigest, precision: configuration.precision)
         // A photo of only crowds shows logos, but has no label.
         let labelled = photos.training.filter { $0.logos.isEmpty || logos.contains($0.label) }
-        let withRehearsal = try model.addingRehearsal(
-            labelled.map { $0.photo.labelled(labels.firstIndex(of: $0.label) ?? 0) }
-                + replayedComposites(objective.patches),
-            count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
+        let withRehearsal = try processes.failTogether {
+            try model.addingRehearsal(
+                labelled.map { $0.photo.labelled(labels.firstIndex(of: $0.label) ?? 0) }
+                    + replayedComposites(objective.patches),
+                count: configuration.rehearsalImages, seed: configuration.seed, workers: workers)
+        }
         missingFeatures.value = withRehearsal.failure
         return (withRehearsal.model, evaluation)
     }

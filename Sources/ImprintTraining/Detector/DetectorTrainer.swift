@@ -1,5 +1,6 @@
 public import Foundation
 internal import Imprint
+internal import ImprintCore
 public import ImprintImages
 internal import ImprintModel
 public import ImprintSynthesis
@@ -76,10 +77,12 @@ public struct DetectorTrainer: BlockingTrainer {
     package func train(
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) throws -> TrainingResult {
-        let task = try DetectorTask(
-            artwork: artwork, photos: photos, annotations: annotations, validation: validation,
-            backgrounds: backgrounds, configuration: configuration)
-        let store = try CheckpointStore(checkpoints, processes: configuration.processes)
+        let task = try configuration.processes.failTogether {
+            try DetectorTask(
+                artwork: artwork, photos: photos, annotations: annotations, validation: validation,
+                backgrounds: backgrounds, configuration: configuration)
+        }
+        let store = try CheckpointStore.open(checkpoints, processes: configuration.processes)
         return try TrainingRunner(task, store: store, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

@@ -31,7 +31,14 @@ struct ChosenRecipe {
         _ source: any TrainingSource, _ configuration: ClassifierConfiguration, _ store: CheckpointStore?,
         onEvent: (TrainingEvent) -> Void, shouldStop: () -> Bool
     ) throws {
-        guard let (base, recipe) = try configuration.pretrainedBase() else { return nil }
+        let processes = configuration.processes
+        let (start, digest) = try processes.failTogether {
+            let start = try configuration.pretrainedBase()
+            return (start, try start.map { try $0.base.digest ?? $0.base.tensorDigest() })
+        }
+        // Only some of the machines may have a base model.
+        try processes?.checkSame([("base models", digest ?? "none")])
+        guard let (base, recipe) = start else { return nil }
         var configuration = configuration
         let given = configuration.givenHyperparameters
         // Set before the photos are read, because training reuses the photos of the measurement.
@@ -43,7 +50,7 @@ struct ChosenRecipe {
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
-        if let stored = try Self.decision(in: store, recipe) {
+        if let stored = try processes.failTogether({ try Self.decision(in: store, recipe) }) {
             var resumed = stored
             if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
             (decision, original) = (resumed, stored)
@@ -54,7 +61,7 @@ struct ChosenRecipe {
             measuring.start = .base(base, trainableLayers: .head)
             measuring.hyperparameters.augmentation = .none
             if source.isMultiLabel { measuring.isMultiLabel = true }
-            let start = try measuring.startingPoint(labels: source.labels)
+            let start = try processes.failTogether { try measuring.startingPoint(labels: source.labels) }
             guard let extractor = start.featureExtractor, start.headHasBias else {
                 throw ImprintError.noHead(network: base.network.name)
             }
@@ -81,7 +88,7 @@ struct ChosenRecipe {
                 given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
                 isMultiLabel: measuring.isMultiLabel)
             // It depends on the speed of a process.
-            decision = try configuration.processes?.fromFirst(encoding: measured) ?? measured
+            decision = try processes?.fromFirst(encoding: measured) ?? measured
             original = decision
             (self.probe, secondsOfProbe) = (probe, clock.seconds)
         }

@@ -34,7 +34,7 @@ struct RecipeProbe {
         var clock = RunClock()
         var secondsOfFeatures: Double = 0
         var isComputing = false
-        images = try TrainingImages(
+        let images = try TrainingImages(
             source, configuration, start: start, earlier: nil,
             onEvent: { event in
                 if case .computingFeatures = event {
@@ -48,38 +48,43 @@ struct RecipeProbe {
         guard let training = images.training as? FeatureLoader else {
             preconditionFailure("the features of the training photos must be computed first")
         }
+        self.images = images
         let validation = images.validation as? FeatureLoader
         let secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
         self.secondsPerPhoto = configuration.processes?.fromFirst(secondsPerPhoto) ?? secondsPerPhoto
-        let workers = Workers(configuration.threads)
-        let link: LogisticRegression.Link = configuration.isMultiLabel ? .sigmoid : .softmax
-        let folds =
-            (validation?.count ?? 0) >= Self.minimumHeldOut
-            ? []
-            : try RecipeFolds.folds(
-                labels: training.items.map(\.labels),
-                groups: RecipeFolds.groups(
-                    of: training.items, images, source, configuration, onEvent: onEvent,
-                    checkContinues: checkContinues),
-                seed: configuration.seed)
-        let fit = try FittedHead(
-            training, validation: validation, folds: folds, labels: source.labels.count, link, workers)
-        head = fit.head
-        try checkContinues()
-        let photos = images.photos
-        let mirrored = try Sample(photos.training, count: Self.sampleSize) { $0.mirrored }
-        let mirroredResult = HeldOut(
-            fit.head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, link)
-        try checkContinues()
-        let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
-        let spread = try extractor.beforePooling().map { maps in
-            fit.head.evidenceSpread(
-                maps: try sample.outputs(of: maps, start.preprocessing, workers), cells: maps.network.output.pixels,
-                means: fit.means)
+        // Each process computes the rest itself.
+        (head, evidence) = try configuration.processes.failTogether {
+            () throws -> (LogisticRegression.Head, RecipeDecision.Evidence) in
+            let workers = Workers(configuration.threads)
+            let link: LogisticRegression.Link = configuration.isMultiLabel ? .sigmoid : .softmax
+            let folds =
+                (validation?.count ?? 0) >= Self.minimumHeldOut
+                ? []
+                : try RecipeFolds.folds(
+                    labels: training.items.map(\.labels),
+                    groups: RecipeFolds.groups(
+                        of: training.items, images, source, configuration, onEvent: onEvent,
+                        checkContinues: checkContinues),
+                    seed: configuration.seed)
+            let fit = try FittedHead(
+                training, validation: validation, folds: folds, labels: source.labels.count, link, workers)
+            try checkContinues()
+            let photos = images.photos
+            let mirrored = try Sample(photos.training, count: Self.sampleSize) { $0.mirrored }
+            let mirroredResult = HeldOut(
+                fit.head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, link)
+            try checkContinues()
+            let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
+            let spread = try extractor.beforePooling().map { maps in
+                fit.head.evidenceSpread(
+                    maps: try sample.outputs(of: maps, start.preprocessing, workers), cells: maps.network.output.pixels,
+                    means: fit.means)
+            }
+            let evidence = RecipeDecision.Evidence(
+                trainingPhotos: training.count, heldOutPhotos: fit.heldOut.count, headAccuracy: fit.heldOut.accuracy,
+                mirroredAccuracy: mirroredResult.accuracy, evidenceSpread: spread)
+            return (fit.head, evidence)
         }
-        evidence = RecipeDecision.Evidence(
-            trainingPhotos: training.count, heldOutPhotos: fit.heldOut.count, headAccuracy: fit.heldOut.accuracy,
-            mirroredAccuracy: mirroredResult.accuracy, evidenceSpread: spread)
     }
 }
 

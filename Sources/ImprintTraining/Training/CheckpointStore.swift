@@ -44,10 +44,18 @@ final class CheckpointStore {
     /// Creates and locks the folder, and reads its checkpoint; nil without options.
     /// - Parameter processes: The processes that train together: only the first one creates and locks the folder, and writes checkpoints.
     /// - Throws: `ImprintError` if the checkpoint is unusable, if another process uses the folder, or if a new run would replace the checkpoint
-    ///   of an unfinished run; `FileError` if the folder cannot be written or locked.
-    convenience init?(_ options: CheckpointOptions?, processes: ProcessGroup?) throws {
+    ///   of an unfinished run; `FileError` if the folder cannot be written or locked; `ProcessFailedError` or `ProcessMismatchError` if another
+    ///   process fails or finds another checkpoint.
+    static func open(_ options: CheckpointOptions?, processes: ProcessGroup?) throws -> CheckpointStore? {
         guard let options else { return nil }
-        try self.init(options, isReadOnly: processes.map { !$0.isFirst } ?? false)
+        let store = try processes.failTogether {
+            try CheckpointStore(options, isReadOnly: processes.map { !$0.isFirst } ?? false)
+        }
+        let progress = store.resumed?.state.progress
+        try processes?.checkSame([
+            ("checkpoints", progress.map { "round \($0.round + 1), step \($0.batch)" } ?? "none")
+        ])
+        return store
     }
 
     private init(_ options: CheckpointOptions, isReadOnly: Bool) throws {

@@ -76,7 +76,7 @@ final class ClassificationObjective: TrainingObjective {
             // Two plans at once might not fit into memory.
             trainingPlan = nil
             stage = current
-            trainingPlan = try makePlan()
+            trainingPlan = try workers.processes.failTogether { try makePlan() }
             plan.passCount = passes
         }
         batches = images.training.batches(epoch: round, from: step)
@@ -130,12 +130,14 @@ final class ClassificationObjective: TrainingObjective {
 
     private func validationPlan(_ parameters: Parameters, count: Int) throws -> ExecutionPlan {
         if let validationPlan, validationPlan.parameters === parameters { return validationPlan }
-        let logits = try start.trainablePart.network.logits()
-        let plan = try ExecutionPlan(
-            logits, parameters: parameters,
-            options: ExecutionPlan.Options(
-                batchSize: min(hyperparameters.batchSize, count), workers: workers
-            ).limitingThreads(for: logits))
+        let plan = try workers.processes.failTogether {
+            let logits = try start.trainablePart.network.logits()
+            return try ExecutionPlan(
+                logits, parameters: parameters,
+                options: ExecutionPlan.Options(
+                    batchSize: min(hyperparameters.batchSize, count), workers: workers
+                ).limitingThreads(for: logits))
+        }
         validationPlan = plan
         return plan
     }

@@ -177,16 +177,18 @@ struct ClassifierTask: TrainingTask {
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
         // A personalization cannot learn several labels per photo.
         guard !isMultiLabel else { return (model, evaluation) }
-        let withRehearsal = try model.addingRehearsal(
-            photos.training.items, count: configuration.rehearsalImages, seed: configuration.seed,
-            workers: Workers(configuration.threads))
-        (model, missingFeatures.value) = (withRehearsal.model, withRehearsal.failure)
-        do {
-            model.novelty = try model.noveltyRule(
-                training: photos.training.items, validation: items, seed: configuration.seed,
+        try processes.failTogether {
+            let withRehearsal = try model.addingRehearsal(
+                photos.training.items, count: configuration.rehearsalImages, seed: configuration.seed,
                 workers: Workers(configuration.threads))
-        } catch NetworkError.outOfMemory(let byteCount) {
-            missingFeatures.value = .outOfMemory(byteCount: byteCount)
+            (model, missingFeatures.value) = (withRehearsal.model, withRehearsal.failure)
+            do {
+                model.novelty = try model.noveltyRule(
+                    training: photos.training.items, validation: items, seed: configuration.seed,
+                    workers: Workers(configuration.threads))
+            } catch NetworkError.outOfMemory(let byteCount) {
+                missingFeatures.value = .outOfMemory(byteCount: byteCount)
+            }
         }
         return (model, evaluation)
     }

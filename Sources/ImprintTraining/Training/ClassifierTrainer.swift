@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 public import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
@@ -47,16 +48,20 @@ public struct ClassifierTrainer: BlockingTrainer {
     package func train(
         onEvent: @escaping (TrainingEvent) -> Void, shouldStop: @escaping () -> Bool
     ) throws -> TrainingResult {
-        try photos.checkLabelsAndIdentifiers()
-        guard !photos.items.isEmpty else {
-            throw ImageError.invalidSource(name: photos.name, found: "no photos", expected: "at least one photo")
+        let processes = configuration.processes
+        try processes.failTogether {
+            try photos.checkLabelsAndIdentifiers()
+            guard !photos.items.isEmpty else {
+                throw ImageError.invalidSource(name: photos.name, found: "no photos", expected: "at least one photo")
+            }
+            try configuration.check()
         }
-        try configuration.check()
         // Before a recipe measures the photos, which may take minutes.
-        let store = try CheckpointStore(checkpoints, processes: configuration.processes)
+        let store = try CheckpointStore.open(checkpoints, processes: processes)
         let recipe = try ChosenRecipe(photos, configuration, store, onEvent: onEvent, shouldStop: shouldStop)
-        let task = try ClassifierTask(
-            photos: photos, configuration: recipe?.configuration ?? configuration, recipe: recipe)
+        let task = try processes.failTogether {
+            try ClassifierTask(photos: photos, configuration: recipe?.configuration ?? configuration, recipe: recipe)
+        }
         return try TrainingRunner(task, store: store, onEvent: onEvent, shouldStop: shouldStop).run()
     }
 }

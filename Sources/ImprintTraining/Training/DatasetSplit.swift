@@ -105,6 +105,24 @@ struct DatasetSplit {
     }
 }
 
+extension ProcessGroup {
+    /// Checks that all processes have split the same photos in the same way.
+    /// - Throws: `ProcessMismatchError` in all processes.
+    func checkSame(_ split: DatasetSplit) throws(ProcessMismatchError) {
+        try checkSame([
+            (
+                "training photos",
+                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(split.sources[0].path)))"
+            ),
+            (
+                "validation photos",
+                "\(split.validation.count), \(Checkpoint.Images.digest(split.validation.map(\.url.lastPathComponent)))"
+            ),
+            ("files", split.sources.map(\.digest).joined(separator: ", ")),
+        ])
+    }
+}
+
 extension TrainingSource {
     /// Returns the leakage of a random split, which the split by groups avoids.
     fileprivate func avoidedLeakage(_ rule: ValidationRule, seed: UInt64, groups: ImageGroups) -> TrainingStart.Leakage

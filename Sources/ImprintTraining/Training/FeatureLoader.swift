@@ -20,17 +20,19 @@ final class FeatureLoader: BatchSource {
     ///   - images: The images.
     ///   - part: The part of the network that computes the features.
     ///   - workers: The thread pool.
-    ///   - onDone: Called with the number of finished images; an error that it throws ends the computation.
-    /// - Throws: `ImageError` if more than half of the images are unreadable, `ImprintError.nonFiniteOutput` if a feature is not finite, and
-    ///   the errors of `onDone`.
+    ///   - onDone: Called with the number of finished images; an error that it throws ends the computation in all processes.
+    /// - Throws: `ImageError` if more than half of the images are unreadable; `ImprintError.nonFiniteOutput` if a feature is not finite; the
+    ///   errors of `onDone`; `NetworkError.outOfMemory`.
     init(
         of images: BatchLoader, by part: ClassifierConfiguration.StartingPoint.Part, workers: Workers,
         onDone: (Int) throws -> Void
     ) throws {
-        let plan = try ExecutionPlan(
-            part.network, parameters: part.parameters,
-            options: ExecutionPlan.Options(batchSize: min(images.order.batchSize, images.count), workers: workers)
-                .limitingThreads(for: part.network))
+        let plan = try workers.processes.failTogether {
+            try ExecutionPlan(
+                part.network, parameters: part.parameters,
+                options: ExecutionPlan.Options(batchSize: min(images.order.batchSize, images.count), workers: workers)
+                    .limitingThreads(for: part.network))
+        }
         let channels = part.network.output.count
         var features = [Float](repeating: 0, count: images.count * channels)
         var isReadable = [Bool](repeating: false, count: images.count)
@@ -51,7 +53,7 @@ final class FeatureLoader: BatchSource {
                 isReadable[index] = true
             }
             done += batch.count
-            try onDone(done)
+            try workers.processes.failTogether { try onDone(done) }
         }
         let readable = isReadable.indices.filter { isReadable[$0] }
         if readable.count < images.count {

@@ -1,4 +1,5 @@
 internal import Imprint
+internal import ImprintCore
 internal import ImprintNetwork
 
 /// The objective of the learning-rate range test.
@@ -24,7 +25,8 @@ final class LearningRateRangeTest: TrainingObjective {
         onStep: @escaping (_ done: Int) -> Bool
     ) throws -> LearningRateSearch? {
         let parameters = objective.plan.parameters
-        let before = try parameters.copy()
+        let processes = objective.plan.options.workers.processes
+        let before = try processes.failTogether { try parameters.copy() }
         let test = LearningRateRangeTest(objective, onStep: onStep)
         var options = TrainingLoop.Options(
             rounds: .phases([
@@ -39,7 +41,8 @@ final class LearningRateRangeTest: TrainingObjective {
             parameters.copyValues(from: before)
             objective.plan.passCount = 0
         }
-        _ = try TrainingLoop(test, options: options).run()
+        let loop = try processes.failTogether { try TrainingLoop(test, options: options) }
+        _ = try loop.run()
         return test.search.learningRate == nil ? nil : test.search
     }
 

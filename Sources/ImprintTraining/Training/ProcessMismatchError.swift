@@ -20,16 +20,18 @@ extension ProcessGroup {
     /// Checks that all processes have the same values of some properties.
     /// - Throws: `ProcessMismatchError` in all processes.
     func checkSame(_ properties: [(name: String, value: String)]) throws(ProcessMismatchError) {
-        let all = gather(Array(properties.map(\.value).joined(separator: "\u{0}").utf8))
-            .map {
-                $0.split(separator: 0, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
-            }
-        for (rank, values) in all.enumerated() {
-            for (index, property) in properties.enumerated() where values[index] != all[0][index] {
-                throw ProcessMismatchError(
-                    rank: rank, property: property.name, found: values[index], expected: all[0][index])
-            }
+        func strings(_ bytes: [UInt8]) -> [String] {
+            bytes.split(separator: 0, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         }
+        let names = properties.map(\.name).joined(separator: ", ")
+        let all = gather(Array(([names] + properties.map(\.value)).joined(separator: "\u{0}").utf8)).map(strings)
+        func check(_ index: Int, _ name: String) throws(ProcessMismatchError) {
+            guard let rank = all.firstIndex(where: { $0[index] != all[0][index] }) else { return }
+            throw ProcessMismatchError(rank: rank, property: name, found: all[rank][index], expected: all[0][index])
+        }
+        // A process with another checkpoint or base model can be at another check, with other properties.
+        try check(0, "next check")
+        for (index, property) in properties.enumerated() { try check(index + 1, property.name) }
     }
 }
 

@@ -30,23 +30,17 @@ struct TrainingImages {
         start: ClassifierConfiguration.StartingPoint,
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
-        let split = try DatasetSplit(
-            photos, configuration.split, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
-        if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
-            throw ImprintError.notOneLabel(photo: photo.url.displayPath, labels: photo.labels.map { photos.labels[$0] })
+        let split = try configuration.processes.failTogether {
+            let split = try DatasetSplit(
+                photos, configuration.split, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
+            if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
+                throw ImprintError.notOneLabel(
+                    photo: photo.url.displayPath, labels: photo.labels.map { photos.labels[$0] })
+            }
+            return split
         }
         // Before the processes exchange photos.
-        try configuration.processes?.checkSame([
-            (
-                "training photos",
-                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(photos.path)))"
-            ),
-            (
-                "validation photos",
-                "\(split.validation.count), \(Checkpoint.Images.digest(split.validation.map(\.url.lastPathComponent)))"
-            ),
-            ("files", split.sources.map(\.digest).joined(separator: ", ")),
-        ])
+        try configuration.processes?.checkSame(split)
         // The comparison of the photos has freed its memory.
         SystemMemory.returnFreed()
         let total = split.training.count + split.validation.count
@@ -68,7 +62,7 @@ struct TrainingImages {
             : try loader(
                 split.validation, isTraining: false, after: split.training.count,
                 memoryLimit: memoryLimit - training.cachedByteCount)
-        try checkContinues()
+        try configuration.processes.failTogether(checkContinues)
         let read = training.count + (validationLoader?.count ?? 0)
         func source(_ images: BatchLoader, after done: Int) throws -> any BatchSource {
             guard let part = start.featureExtractor, images.count > 0 else { return images }

@@ -29,42 +29,44 @@ final class TrainingRunner<Job: TrainingTask> {
     }
 
     func run() throws -> TrainingResult {
-        if let store, let checkpoint = store.resumed {
+        try task.processes.failTogether {
+            guard let store, let checkpoint = store.resumed else { return }
             let settings = checkpoint.isVersionOne ? task.versionOneFingerprint : task.fingerprint
             try checkpoint.checkFits(task.network, labels: task.labels, settings: settings, file: store.file)
         }
-        try checkProcesses(store?.resumed?.state.progress)
-        // Other processes would wait for one that stops while photos are compared or read.
-        let isAlone = task.processes == nil
+        try checkProcesses()
         let photos = try task.readPhotos(earlier: store?.resumed?.images, onEvent: onEvent) {
-            guard !isAlone || !shouldStop() else {
+            guard !shouldStop() else {
                 throw ImprintError.stoppedTooEarly(checkpoint: store?.resumed.map { _ in store?.file.path ?? "" })
             }
-        }
-        if let store, let checkpoint = store.resumed { try task.check(checkpoint, file: store.file) }
-        // Unowned, because the task keeps the objective, and the objective keeps the closure.
-        let (objective, options) = try task.makeObjective { [unowned self] done, total in
-            self.onEvent(.scanning(done: done, of: total))
-            // Other processes would wait for this one.
-            if self.isInLoop, self.task.processes == nil, self.shouldStop() { throw CancellationError() }
         }
         // Only the first process writes checkpoints.
         let writer = CheckpointWriter(
             task.processes?.isFirst ?? true ? store : nil, onEvent: onEvent, network: task.network, labels: task.labels,
             settings: task.fingerprint,
             images: photos.checkpointImages)
-        let loop = try TrainingLoop(objective, options: options, checkpoints: writer)
+        let loop = try task.processes.failTogether { try makeLoop(writer) }
         return try run(Run(loop: loop, photos: photos, writer: writer))
     }
 
-    /// Checks that all processes would train the same model.
-    /// - Parameter resumed: The progress of the checkpoint to resume, if any.
-    private func checkProcesses(_ resumed: TrainingProgress?) throws {
+    /// Creates the loop, once the photos are read.
+    private func makeLoop(_ writer: CheckpointWriter) throws -> TrainingLoop {
+        if let store, let checkpoint = store.resumed { try task.check(checkpoint, file: store.file) }
+        // Unowned, because the task keeps the objective, and the objective keeps the closure.
+        let (objective, options) = try task.makeObjective { [unowned self] done, total in
+            self.onEvent(.scanning(done: done, of: total))
+            // The other processes would report an error instead of a stopped run.
+            if self.isInLoop, self.task.processes == nil, self.shouldStop() { throw CancellationError() }
+        }
+        return try TrainingLoop(objective, options: options, checkpoints: writer)
+    }
+
+    /// Checks that all processes would train the same model; `CheckpointStore` has compared the checkpoints.
+    private func checkProcesses() throws {
         let settings = task.fingerprint.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
         try task.processes?.checkSame([
             ("kernels", "\(Engine.current)"), ("settings", settings.joined(separator: ", ")),
             ("networks", "\(task.network.name) with \(task.network.nodes.count) layers"),
-            ("checkpoints", resumed.map { "round \($0.round + 1), step \($0.batch)" } ?? "none"),
         ])
     }
 
@@ -83,11 +85,13 @@ final class TrainingRunner<Job: TrainingTask> {
         if let checkpoint = store?.takeResumed() {
             let hasSamePhotos = checkpoint.images.hasSameImages(as: photos.checkpointImages)
             if !hasSamePhotos { earlierImages = checkpoint.images }
-            do {
-                try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
-            } catch let error as TrainingStateError {
-                throw ModelFileError(
-                    path: store?.file.path ?? "", problem: .invalidMetadata(key: "state", reason: error.reason))
+            try task.processes.failTogether {
+                do {
+                    try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
+                } catch let error as TrainingStateError {
+                    throw ModelFileError(
+                        path: store?.file.path ?? "", problem: .invalidMetadata(key: "state", reason: error.reason))
+                }
             }
             resumed = TrainingStart.Resumption(
                 history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos)

@@ -26,7 +26,7 @@ final class UnreadablePhotos: Sendable {
         let all = processes.gather(Array(own.joined(separator: "\n").utf8))
             .flatMap { String(decoding: $0, as: UTF8.self).split(separator: "\n") }
         for url in all.compactMap({ URL(string: String($0)) }) {
-            add(SkippedImage(url: url, reason: .unreadable(file: url, reason: "another process cannot read it")))
+            add(SkippedImage(url: url, reason: .unreadableInAnotherProcess(url)))
         }
         return !all.isEmpty
     }

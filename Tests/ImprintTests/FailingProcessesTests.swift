@@ -1,0 +1,166 @@
+import Foundation
+import ImprintCore
+import ImprintImages
+import TestSupport
+import Testing
+
+@testable import Imprint
+@testable import ImprintSynthesis
+@testable import ImprintTraining
+
+/// Errors and unreadable photos that only one of several processes has.
+@Suite("Failures of one of several processes", .timeLimit(.minutes(5))) struct FailingProcessesTests {
+    /// Runs a closure in two processes, and returns the description of the error of each; an empty string without an error.
+    private func failures(_ body: @escaping @Sendable (ProcessGroup) throws -> Void) async throws -> [String] {
+        try await inProcesses(2) { group in
+            do {
+                try body(group)
+                return ""
+            } catch {
+                return "\(error)"
+            }
+        }
+    }
+
+    /// Photos of a logo and other photos, some of which a process cannot read.
+    private struct Photos: TrainingSource {
+        let name = "photos"
+        let labels = ["cross", "other"]
+        let items: [TrainingPhoto]
+        let digest = "photos"
+
+        /// - Parameter unreadableCount: The number of photos of the second label that are unreadable.
+        init(in folder: URL, unreadableCount: Int) {
+            items = ["cross", "other"].enumerated().flatMap { label, name in
+                (0..<6).map { index in
+                    TrainingPhoto(identifier: "\(name)/\(index)", labels: [label]) {
+                        guard label == 0 || index >= unreadableCount else { throw CocoaError(.fileReadNoPermission) }
+                        return try Data(contentsOf: folder.appending(path: "\(name)/\(index).png"))
+                    }
+                }
+            }
+        }
+
+        func path(of item: TrainingPhoto) -> String { item.identifier }
+    }
+
+    /// Trains a detector on photos, some of which the process with the rank 1 cannot read.
+    private static func train(
+        _ artwork: Artwork, _ photos: URL, unreadableCount: Int, _ group: ProcessGroup?
+    ) throws -> Data {
+        let isAffected = group.map { $0.rank == 1 } ?? true
+        let result = try trainDetector(
+            ["cross": [artwork]], photos: Photos(in: photos, unreadableCount: isAffected ? unreadableCount : 0),
+            backgrounds: nil, steps: [1, 1], poolSize: 2
+        ) {
+            $0.threads = 1
+            $0.processes = group
+            $0.validation = .none
+        }
+        return try bytes(of: result.model)
+    }
+
+    @Test(
+        "If one process cannot read photos of a detector at the start, all processes skip them, or all of them end",
+        arguments: [2, 6])
+    func detectorPhotos(unreadableCount: Int) async throws {
+        try await withTemporaryFolder { folder in
+            let artwork = try writeCross(to: folder)
+            let photos = folder.appending(path: "photos")
+            try writeNoise(to: photos, labels: ["cross", "other"], count: 6) { _, _, _, _ in }
+            if unreadableCount == 2 {
+                let expected = try Self.train(artwork, photos, unreadableCount: unreadableCount, nil)
+                let models = try await inProcesses(2) {
+                    try Self.train(artwork, photos, unreadableCount: unreadableCount, $0)
+                }
+                #expect(models == [expected, expected])
+            } else {
+                let errors = try await failures {
+                    _ = try Self.train(artwork, photos, unreadableCount: unreadableCount, $0)
+                }
+                #expect(errors.allSatisfy { $0.contains("other") && !$0.contains("process 1 has failed") }, "\(errors)")
+            }
+        }
+    }
+
+    @Test("All processes have the same backgrounds, even if one of them cannot read a photo") func backgrounds()
+        async throws
+    {
+        let data = try await withTemporaryFolder { folder in
+            let file = folder.appending(path: "photo.png")
+            try ImageFile.write(RasterImage(width: 120, height: 90), to: file)
+            return try Data(contentsOf: file)
+        }
+        let results = try await inProcesses(2) { group -> ([String], [UInt8]) in
+            let photos = (0..<4).map { index in
+                TrainingPhoto(identifier: "\(index)", labels: []) {
+                    guard index != 1 || group.isFirst else { throw CocoaError(.fileReadNoPermission) }
+                    return data
+                }
+            }
+            let backdrops = try Backdrops(photos, size: 64, workers: Workers(1, processes: group))
+            return (
+                backdrops.skipped.map(\.url.lastPathComponent), backdrops.background(at: 0, seed: 1).samples
+            )
+        }
+        #expect(results.map(\.0) == [["1"], ["1"]])
+        #expect(results[0].1 == results[1].1)
+    }
+
+    @Test("If the folder of checkpoints is in use, which only the first process notices, all processes end")
+    func checkpointInUse() async throws {
+        try await withTemporaryFolder { folder in
+            let photos = folder.appending(path: "photos")
+            try writeImages(perLabel: 8, to: photos)
+            let checkpoints = folder.appending(path: "run")
+            try FileManager.default.createDirectory(at: checkpoints, withIntermediateDirectories: true)
+            let lock = try #require(try FileLock(folder: checkpoints))
+            let errors = try await failures { group in
+                let configuration = quickTraining(epochs: 1) { $0.processes = group }
+                _ = try train(photos, configuration, checkpoints: CheckpointOptions(folder: checkpoints))
+            }
+            withExtendedLifetime(lock) {}
+            let expected = "\(ImprintError.checkpointInUse(folder: checkpoints.path))"
+            #expect(errors == [expected, "process 0 has failed: \(expected.sentence)"])
+        }
+    }
+
+    @Test("If the first process stops while photos are read, all processes end") func stopped() async throws {
+        try await withTemporaryFolder { folder in
+            try writeImages(perLabel: 8, to: folder)
+            let errors = try await failures { group in
+                let configuration = quickTraining(epochs: 1) { $0.processes = group }
+                _ = try train(
+                    folder, configuration, shouldStop: { group.isFirst },
+                    onEvent: { if case .batch = $0 { Issue.record("a step was trained") } })
+            }
+            let expected = "\(ImprintError.stoppedTooEarly(checkpoint: nil))"
+            #expect(errors == [expected, "process 0 has failed: \(expected.sentence)"])
+        }
+    }
+
+    @Test("If the scan of a photo fails in one process, all processes end", arguments: [0, 1])
+    func scan(failing rank: Int) async throws {
+        let errors = try await failures { group in
+            let start = try DetectorStart(base: nil, logos: 1)
+            var evaluator = DetectorEvaluator(
+                labels: ["cross", "other"], logos: ["cross"], photos: DetectorPhotos(),
+                workers: Workers(1, processes: group), compositeCount: 1)
+            evaluator.onPortion = { _, _ in if group.rank == rank { throw ImprintError.outOfMemory(byteCount: 5) } }
+            let images = (0..<4).map { _ in PatchSource(RasterImage(width: 70, height: 50)) }
+            _ = try evaluator.scan(images, start.network, try start.parameters(seed: 1), peaks: 1)
+        }
+        let expected = "\(ImprintError.outOfMemory(byteCount: 5))"
+        #expect(errors[rank] == expected)
+        #expect(errors[1 - rank] == "process \(rank) has failed: \(expected.sentence)")
+    }
+
+    @Test("Processes that make different checks end with an error") func differentChecks() async throws {
+        let errors = try await failures { group in
+            let common: [(name: String, value: String)] = [("photos", "a")]
+            try group.checkSame(group.isFirst ? common : common + [(name: "files", value: "b")])
+        }
+        #expect(errors.allSatisfy { $0.contains("the next check of process 1") }, "\(errors)")
+        #expect(errors.allSatisfy { $0.contains("photos, files") }, "\(errors)")
+    }
+}
