@@ -7,12 +7,15 @@
     python3 device.py crowd URL COUNT [--from IP] {"seconds": …}: opens silent connections and incomplete handshakes, prints a line
                                                   once they are open, and then waits until the studio has closed them
     python3 device.py connects HOST PORT…         [true, …]: whether each port accepts a connection
+    python3 device.py exchange URL COUNT [close]  {"count": …, "digest": SHA-256}: sends bytes over TLS, and receives all bytes until the other
+                                                  side closes the connection; with close, closes it first and receives nothing
 
 With --certificate, the certificate is written to a file. With --from, connections come from this address of the machine. The studio's
 certificate is not verified.
 """
 
 import argparse
+import hashlib
 import http.client
 import json
 import select
@@ -110,6 +113,19 @@ def crowd(options, url):
     return {"seconds": time.monotonic() - start, "open": len(waiting)}
 
 
+def exchange(options, url):
+    count, is_first_to_close = int(options.rest[0]), "close" in options.rest
+    received = b""
+    with context().wrap_socket(connect(url)) as connection:
+        connection.sendall(bytes(index % 251 for index in range(count)))
+        if is_first_to_close:
+            connection.unwrap()
+        else:
+            while part := connection.recv(1 << 16):
+                received += part
+    return {"count": len(received), "digest": hashlib.sha256(received).hexdigest()}
+
+
 def connects(options, _):
     accepted = []
     for port in options.rest:
@@ -122,7 +138,8 @@ def connects(options, _):
 
 
 def main():
-    actions = {"request": request, "versions": versions, "send": send, "crowd": crowd, "connects": connects}
+    actions = {
+        "request": request, "versions": versions, "send": send, "crowd": crowd, "connects": connects, "exchange": exchange}
     parser = argparse.ArgumentParser(description="Connects to a shared studio like a device on the local network.")
     parser.add_argument("action", choices=actions)
     parser.add_argument("url")
