@@ -103,6 +103,67 @@ import Testing
         #expect(grouped.metrics(weights: [0, 0]) == nil)
     }
 
+    @Test("Detections of several logos in photos of other things count as false positives of the pooled folds")
+    func photosOfOtherThings() throws {
+        let box = NormalizedRectangle(x: 0.1, y: 0.1, width: 0.2, height: 0.2)
+        /// Returns the evaluation of a fold: a photo of the cat, which is found, and photos of other things with detections.
+        func fold(
+            _ number: Int, threshold: Double, others: [[(label: String, confidence: Float)]]
+        ) -> DetectionEvaluation {
+            let objects = [["cat"]] + others.map { _ in [String]() }
+            let photos = objects.enumerated().map { index, labels in
+                AnnotatedPhoto(
+                    url: URL(filePath: "/\(number)/\(index).png"), width: 10, height: 10,
+                    objects: labels.map { AnnotatedPhoto.Object(label: $0, box: box) })
+            }
+            let found: [[(label: String, confidence: Float)]] = [[(label: "cat", confidence: 0.9)]] + others
+            let detections = found.map { found in
+                found.map { DetectedObject(label: $0.label, confidence: $0.confidence, box: box) }
+            }
+            let predictions = zip(photos, detections).map { (photo: $0, detections: $1) }
+            return DetectionEvaluation(
+                DetectionMetrics(labels: ["cat", "dog"], predictions: predictions), thresholds: [threshold, threshold],
+                skipped: [])
+        }
+        let folds = [
+            fold(1, threshold: 0.5, others: [[], [("dog", 0.6)], [("cat", 0.4)]]),
+            fold(2, threshold: 0.3, others: [[("cat", 0.4), ("dog", 0.95)]]),
+        ]
+        let pooled = DetectionEvaluation(pooling: folds, labels: ["cat", "dog"], skipped: [])
+        // Each fold counts at the threshold of its model: one false positive in three photos, and two in one photo.
+        #expect(pooled.operatingPoint.falsePositivesPerEmptyPhoto == 0.75)
+        #expect(pooled.operatingPoint.perLabel.map(\.falsePositives) == [1, 2])
+        #expect(pooled.operatingPoint.total.precision == 0.4 && pooled.operatingPoint.total.recall == 1)
+        #expect(pooled.metrics.emptyPhotos == [1, 2, 3, 5])
+        // No photo shows a dog, so its detections do not change the mean average precision.
+        #expect(pooled.metrics.meanAveragePrecision50.map { abs($0 - 1) < 1e-9 } == true)
+        let grouped = GroupedDetections(folds, pooled: pooled.metrics, groups: [0, 1, 1, 1, 2, 3])
+        #expect(try #require(grouped.metrics(weights: [1, 1, 1, 1])).precision == 0.4)
+        // Resamples without the other things of the second fold.
+        #expect(try #require(grouped.metrics(weights: [2, 1, 1, 0])).precision == 0.75)
+    }
+
+    @Test("Photos of other things are negatives of each of several logos, and a label of their own")
+    func labelledPhotosOfOtherThings() throws {
+        let confidences: [(label: Int, confidences: [Float])] = [
+            (0, [0.8, 0.1, 0.1]), (1, [0.2, 0.3, 0.5]), (2, [0.1, 0.2, 0.7]), (2, [0.1, 0.6, 0.3]),
+        ]
+        let results = confidences.enumerated().map { index, photo in
+            Evaluation.Result(
+                url: URL(filePath: "/\(index).png"), label: photo.label, confidences: photo.confidences)
+        }
+        let labels = ["cat", "dog", "other"]
+        let evaluation = Evaluation(labels: labels, results: results, skipped: [])
+        // The photo of the dog counts as another thing, and one of the two other things as a dog.
+        #expect(evaluation.perLabel.map(\.recall) == [1, 0, 0.5])
+        let areas = evaluation.perLabel.compactMap(\.auc)
+        #expect(areas.count == 3 && zip(areas, [1, 2.0 / 3, 0.75]).allSatisfy { abs($0 - $1) < 1e-12 })
+        let grouped = GroupedPredictions(results, groups: [0, 1, 2, 3], labels: labels)
+        let metrics = try #require(grouped.metrics(weights: [1, 1, 1, 1]))
+        #expect(metrics.accuracy == 0.5 && metrics.auc == nil)
+        #expect(try #require(grouped.metrics(weights: [1, 0, 0, 3])).accuracy == 0.25)
+    }
+
     @Test("A label with fewer groups than folds is an error") func fewGroups() throws {
         try withTemporaryFolder { folder in
             let annotations = try annotatedFramesAndDiscs(in: folder, count: 6, seed: 1)
