@@ -13,20 +13,31 @@ package final class MPIJob: Sendable {
     package static func launched(
         _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> (rank: Int, count: Int)? {
+        func value(_ name: String) -> Int? { environment[name].flatMap { Int($0) } }
         // Open MPI; MPICH and others with PMI; SLURM with PMIx.
-        var names = [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")]
-        if environment["PMIX_RANK"] != nil { names.append(("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")) }
-        for (rank, count) in names {
-            let (rank, count) = (environment[rank].flatMap { Int($0) }, environment[count].flatMap { Int($0) })
-            if let rank, let count, count > 1 { return (rank, count) }
+        var variables: [(rank: String, count: String)] = [
+            ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+        ]
+        // SLURM sets its own variables also without MPI, for example in job arrays.
+        if environment["PMIX_RANK"] != nil { variables.append(("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")) }
+        for names in variables {
+            if let rank = value(names.rank), let count = value(names.count), count > 1 { return (rank, count) }
         }
         return nil
     }
 
+    /// A failure of another process, after which the job ends.
+    package enum Failure: Sendable {
+        /// The process has sent no heartbeat for `timeout` seconds.
+        case timeout(rank: Int)
+        /// The process has sent a message of another size, so it does something else than this process.
+        case mismatch(rank: Int, found: Int, expected: Int)
+    }
+
     /// Joins the other processes of the job.
-    /// - Parameter onTimeout: Called on another thread if a process does not send heartbeats any more; the job then ends.
-    /// - Throws: `MPIError`.
-    package init(onTimeout: @escaping @Sendable (_ rank: Int) -> Void) throws(MPIError) {
+    /// - Parameter onFailure: Called on any thread if another process fails, before the job ends; it reports the failure.
+    /// - Throws: `MPIError` if the build has no MPI, the library is unsuitable, or the number of processes is not supported.
+    package init(onFailure: @escaping @Sendable (Failure) -> Void) throws(MPIError) {
         guard imprint_mpi_is_available() != 0 else { throw .missing }
         let launched = Self.launched()?.count
         if let launched, !ProcessGroup.validCounts.contains(launched) { throw .invalidCount(launched) }
@@ -34,13 +45,13 @@ package final class MPIJob: Sendable {
         guard imprint_mpi_begin(Int32(ProcessChannel.allCases.count), &rank, &count) != 0 else { throw .noThreads }
         if let launched, launched != Int(count) { throw .otherLauncher(found: Int(count), expected: launched) }
         guard ProcessGroup.validCounts.contains(Int(count)) else { throw .invalidCount(Int(count)) }
-        processes = ProcessGroup(MPITransport(rank: Int(rank), count: Int(count)))
+        processes = ProcessGroup(MPITransport(rank: Int(rank), count: Int(count), onFailure: onFailure))
         let thread = Thread {
             while true {
                 var age = 0.0
                 let rank = imprint_mpi_send_heartbeat(&age)
                 if age > Self.timeout {
-                    onTimeout(Int(rank))
+                    onFailure(.timeout(rank: Int(rank)))
                     imprint_mpi_abort(1)
                 }
                 Thread.sleep(forTimeInterval: 0.5)
@@ -96,13 +107,17 @@ package enum MPIError: Error, CustomStringConvertible {
 private struct MPITransport: ProcessTransport {
     let rank: Int
     let count: Int
+    let onFailure: @Sendable (MPIJob.Failure) -> Void
 
     func exchange(
         with partner: Int, sending: UnsafeRawBufferPointer, receiving: UnsafeMutableRawBufferPointer,
         channel: ProcessChannel
     ) {
-        imprint_mpi_exchange(
+        let found = imprint_mpi_exchange(
             Int32(channel.rawValue), Int32(partner), sending.baseAddress, sending.count, receiving.baseAddress,
             receiving.count)
+        guard found != receiving.count else { return }
+        onFailure(.mismatch(rank: partner, found: found, expected: receiving.count))
+        imprint_mpi_abort(1)
     }
 }

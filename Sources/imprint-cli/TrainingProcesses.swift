@@ -32,10 +32,17 @@ enum TrainingProcesses {
     /// - Throws: `MPIError`.
     static func join() throws {
         guard let (own, count) = MPIJob.launched() else { return }
-        job = try MPIJob { rank in
-            report(
-                "Error: process \(rank) of \(count) has not answered process \(own) for \(Int(MPIJob.timeout)) seconds. "
-                    + "Start the job again; with --checkpoint and --resume, it continues from the last checkpoint.")
+        job = try MPIJob { failure in
+            switch failure {
+            case .timeout(let rank):
+                report(
+                    "Error: process \(rank) of \(count) has not answered process \(own) for \(Int(MPIJob.timeout)) seconds. "
+                        + "Start the job again; with --checkpoint and --resume, it continues from the last checkpoint.")
+            case .mismatch(let rank, let found, let expected):
+                report(
+                    "Error: process \(rank) sent \(found) bytes to process \(own), expected \(expected). Check that all processes run the "
+                        + "same program on the same files.")
+            }
         }
     }
 

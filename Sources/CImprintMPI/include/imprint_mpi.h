@@ -15,9 +15,10 @@ int imprint_mpi_begin(int channels, int *rank, int *count);
 
 /// Sends bytes to another process and receives bytes from it. Either may be empty.
 ///
-/// If the other process sends another number of bytes, it prints an error and ends the job. While it waits, the thread sleeps for short times, because several processes may share a core.
-void imprint_mpi_exchange(int channel, int partner, const void *sending, size_t sent_bytes, void *receiving,
-                          size_t received_bytes);
+/// While it waits, the thread sleeps for short times, because several processes may share a core.
+/// Returns the number of received bytes, which is lower than `received_bytes` if the other process sends a shorter message.
+size_t imprint_mpi_exchange(int channel, int partner, const void *sending, size_t sent_bytes, void *receiving,
+                            size_t received_bytes);
 
 /// Sends a heartbeat to all processes, and receives theirs; call it every half second.
 ///
