@@ -91,7 +91,7 @@ public final class FleetClient: Sendable {
 
     /// Joins the fleet and answers messages until the task is cancelled; then leaves the fleet.
     ///
-    /// Call it only once at a time. A cancellation waits for the end of the training in progress.
+    /// Call it only once at a time. A cancellation waits for the end of the training in progress, and up to 5 seconds for the server.
     /// - Parameter onEvent: A closure that receives the events, on any thread.
     /// - Throws: `FleetError` if the server rejects the device, `FileError` if the state cannot be written.
     public func run(onEvent: @escaping @Sendable (FleetEvent) -> Void = { _ in }) async throws {
@@ -154,17 +154,26 @@ public final class FleetClient: Sendable {
         }
     }
 
+    /// The maximum time to leave the fleet, so that a cancelled run does not wait for a server that does not answer.
+    private static let leaveLimit = Duration.seconds(5)
+
     /// Tells the server that the device is offline; the server also notices without it.
     private func leave() async {
         let node = node
         guard node != 0 else { return }
         let isTemporary = stateFile == nil
         let connection = connection
-        // A new task, because this one is cancelled.
-        await Task {
+        // New tasks, because this one is cancelled.
+        let requests = Task {
             try? await connection.deactivate(node: node)
             if isTemporary { try? await connection.unregister(node: node) }
-        }.value
+        }
+        let limit = Task {
+            try? await Task.sleep(for: Self.leaveLimit)
+            requests.cancel()
+        }
+        await requests.value
+        limit.cancel()
     }
 
     // MARK: Loops

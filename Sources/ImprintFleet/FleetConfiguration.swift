@@ -14,11 +14,11 @@ public struct FleetConfiguration: Sendable, Hashable {
     public var noise: Double?
     /// The δ for which `FleetEvent.Training.epsilon` is computed, more than 0 and less than 1.
     public var delta = 1e-5
-    /// The time between two requests for messages.
+    /// The time between two requests for messages, more than 0.
     public var pollInterval = Duration.seconds(2)
     /// The heartbeat interval, 10 to 1800 seconds: the server counts a device as offline after two intervals without a heartbeat.
     public var heartbeatInterval = Duration.seconds(30)
-    /// The maximum time between two attempts to reach the server.
+    /// The maximum time between two attempts to reach the server, more than 0.
     public var maximumBackoff = Duration.seconds(60)
 
     /// Creates settings; the defaults send unclipped changes without noise.

@@ -112,6 +112,18 @@ func run(
         }
     }
 
+    @Test("A cancelled client does not wait for a server that does not answer", .timeLimit(.minutes(2)))
+    func silentServer() async throws {
+        try await withTemporaryFolder { folder in
+            let fixture = try FleetFixture(folder)
+            let server = SimulatedSuperLink()
+            server.freeze("deactivate-node")
+            server.send("query", RecordDictionary())
+            try await run(try fixture.client(server)) { _ in server.confirmed.count == 1 }
+            #expect(server.requests.last?.name == "deactivate-node")
+        }
+    }
+
     @Test("A client joins again if a restarted server does not know it any more") func restartedServer() async throws {
         try await withTemporaryFolder { folder in
             let fixture = try FleetFixture(folder)
