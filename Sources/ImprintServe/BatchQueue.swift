@@ -10,7 +10,9 @@ internal import Synchronization
 final class BatchQueue: @unchecked Sendable {
     // `condition` protects the variables.
     private let condition = NSCondition()
-    private var waiting: [Item] = []
+    private var waiting: [Item] = [] {
+        didSet { metrics.queueLength.store(waiting.count, ordering: .relaxed) }
+    }
     private var isClosed = false
     private let options: ServeOptions
     private let metrics: Metrics
@@ -85,7 +87,6 @@ final class BatchQueue: @unchecked Sendable {
             )
         }
         waiting += items
-        metrics.queueLength.store(waiting.count, ordering: .relaxed)
         condition.signal()
     }
 
@@ -112,7 +113,6 @@ final class BatchQueue: @unchecked Sendable {
         }
         let batch = Array(waiting.prefix(options.maximumBatchSize))
         waiting.removeFirst(batch.count)
-        metrics.queueLength.store(waiting.count, ordering: .relaxed)
         return batch
     }
 

@@ -102,6 +102,13 @@ enum TensorElements: Decodable {
     case numbers([Double])
     case strings([String])
 
+    /// The kinds of elements of an array.
+    private enum Kind: CaseIterable {
+        case number
+        case string
+        case array
+    }
+
     /// The maximum depth of nested arrays; tensors have at most four axes.
     private static let maximumDepth = 8
 
@@ -121,32 +128,31 @@ enum TensorElements: Decodable {
         }
         var container = container
         if let count = container.count, depth == 1 { numbers.reserveCapacity(count) }
-        // Failed attempts are slow, and all elements of an array usually have the same type.
-        var lastKind = 0
+        // The kind of the last element comes first: failed attempts are slow, and all elements of an array usually have the same kind.
+        var kinds = Kind.allCases
         while !container.isAtEnd {
-            let kinds = [lastKind] + (0..<3).filter { $0 != lastKind }
-            let kind = try kinds.first { kind in
+            let found = try kinds.firstIndex { kind in
                 switch kind {
-                case 0:
+                case .number:
                     guard let number = try? container.decode(Double.self) else { return false }
                     numbers.append(number)
-                case 1:
+                case .string:
                     guard let text = try? container.decode(String.self) else { return false }
                     strings.append(text)
-                default:
+                case .array:
                     guard let nested = try? container.nestedUnkeyedContainer() else { return false }
                     try append(nested, &numbers, &strings, depth: depth + 1)
                 }
                 return true
             }
-            guard let kind else {
+            guard let found else {
                 throw HTTPError(
                     .badRequest, "the data of an input has an element that is neither a number in range nor a string")
             }
             guard numbers.isEmpty || strings.isEmpty else {
                 throw HTTPError(.badRequest, "the data of an input has both numbers and strings")
             }
-            lastKind = kind
+            kinds.swapAt(0, found)
         }
     }
 }

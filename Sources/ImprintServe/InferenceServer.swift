@@ -28,7 +28,7 @@ package final class InferenceServer: Sendable {
     /// Limits the connections beyond `ServeOptions.maximumConnectionCount` that wait for their clients to receive the response.
     private let rejections = DispatchSemaphore(value: 16)
 
-    /// Starts a server.
+    /// Starts a server, which runs until `stop(within:)`.
     /// - Parameters:
     ///   - classifier: The model, with the threads that share the work of a batch.
     ///   - options: The options.

@@ -10,15 +10,15 @@ package struct ServeOptions: Sendable {
     package var version: String
     /// The token that requests need; nil for none, which is possible only on a loopback address.
     package var token: String?
-    /// The maximum number of images that the network computes at once.
+    /// The maximum number of images that the network computes at once, at least 1.
     package var maximumBatchSize = 8
-    /// The time that the first image of a batch waits for others.
+    /// The time that the first image of a batch waits for others, at least 0.
     package var maximumDelay = Duration.zero
-    /// The maximum number of images that wait for a batch.
+    /// The maximum number of images that wait for a batch, at least 1.
     package var queueCapacity = 256
-    /// The maximum number of bytes in the body of a request.
+    /// The maximum number of bytes in the body of a request, at least 1.
     package var maximumRequestByteCount = 32 << 20
-    /// The maximum number of open connections.
+    /// The maximum number of open connections, at least 1.
     package var maximumConnectionCount = 256
     /// The duration of a request body or a response after which a new connection may replace its connection, if all are in use.
     package var slowTransferDuration = Duration.seconds(5)

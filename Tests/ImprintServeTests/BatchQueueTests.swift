@@ -137,6 +137,33 @@ private final class HeldPredictor: BatchPredictor {
         queue.close()
     }
 
+    @Test("If a request is rejected, the length of the queue in the metrics does not count images that were dropped")
+    func queueLength() throws {
+        let predictor = HeldPredictor(permits: 0)
+        let metrics = Metrics()
+        let queue = BatchQueue(
+            predictor, options: options { ($0.maximumBatchSize, $0.queueCapacity) = (1, 2) }, metrics: metrics)
+        let isAbandoned = Atomic(false)
+        let group = DispatchGroup()
+        let images = (1...3).map { [image($0)] }
+        withExtendedLifetime(isAbandoned) {
+            Thread.detachNewThread(in: group) { _ = try? queue.predict(images[0]) { false } }
+            expectSoon { predictor.batches.withLock { $0.count } == 1 }
+            Thread.detachNewThread(in: group) {
+                _ = try? queue.predict(images[1]) { isAbandoned.load(ordering: .relaxed) }
+            }
+            Thread.detachNewThread(in: group) { _ = try? queue.predict(images[2]) { false } }
+            expectSoon { metrics.queueLength.load(ordering: .relaxed) == 2 }
+            isAbandoned.store(true, ordering: .relaxed)
+            #expect(throws: HTTPError.self) { try queue.predict([image(4), image(5)]) { false } }
+            let length = metrics.queueLength.load(ordering: .relaxed)
+            #expect(length == 1)
+            predictor.release(2)
+            group.wait()
+        }
+        queue.close()
+    }
+
     @Test("Closing a queue finishes the images that wait, and rejects others") func close() throws {
         let predictor = HeldPredictor(permits: 0)
         let metrics = Metrics()
