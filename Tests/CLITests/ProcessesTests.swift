@@ -55,6 +55,8 @@ struct ProcessesTests {
             ("processes 2 \(training) --output m.imprint --folds 3", "--folds trains with a single process"),
             ("processes 2 \(training) --output m.imprint --epochs 0", "--epochs"),
             ("processes 2 bench layers", "only \"imprint bench train\""),
+            // Only the first process creates the folder of checkpoints.
+            ("touch file; processes 2 \(training) --output m.imprint --checkpoint file/run", "Error:"),
         ])
     func errors(script: String, message: String) throws {
         try withTemporaryFolder { folder in
