@@ -141,7 +141,7 @@ struct DetectCommand: ParsableCommand {
         let detector = try naming(model) {
             try ImageClassifier(namedModel(model), threads: threads, precision: precisionOptions.checked())
         }
-        .personalized(with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
+        .personalized(with: try personalization.map(namedPersonalization))
         PrecisionOptions.warnIfSlow(detector)
         try requireDetector(detector, model, otherwise: "use imprint classify")
         let threshold = try threshold?.threshold()

@@ -101,14 +101,22 @@ func hint(for error: any Error) -> String? {
         case .foreign: "imprint import converts a PyTorch checkpoint to a model file."
         default: nil
         }
-    case let error as SafetensorsError:
-        if case .headerTooLong = error.problem, !error.isText {
-            (try? ImageFile.information(of: URL(filePath: error.path))) != nil
-                ? "If the command takes photos, name the model before them."
-                : "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
-        } else {
-            nil
-        }
+    case FileError.cannotRead(let path, _) where URL(filePath: path).pathExtension == "mlpackage":
+        "imprint import converts a Core ML package to a model file."
+    case let error as SafetensorsError: hint(forWrongModel: error)
+    default: nil
+    }
+}
+
+/// Returns the subcommand that helps if a file of another kind was named as a model.
+private func hint(forWrongModel error: SafetensorsError) -> String? {
+    switch error.problem {
+    case .otherKind(.image), .otherKind(.otherImage): "If the command takes photos, name the model before them."
+    case .otherKind(.model(let format)) where format.isImportable:
+        "imprint import converts it: imprint import \(shellQuoted(error.path)) --output model.imprint"
+    case .otherKind(.model): "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."
+    case .headerTooLong, .otherKind(.other):
+        "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
     default: nil
     }
 }

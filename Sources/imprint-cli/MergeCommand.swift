@@ -70,8 +70,7 @@ struct MergeCommand: ParsableCommand {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
         let base = try namedModel(model)
-        let merge = try base.merging(
-            personalizations.map { try Personalization(contentsOf: URL(filePath: $0)) }, options: options)
+        let merge = try base.merging(personalizations.map(namedPersonalization), options: options)
         warnAboutSimilarLabels(
             merge.model.labels, added: merge.addedLabels, consequence: "The new model has all of them.")
         try merge.model.write(to: target)

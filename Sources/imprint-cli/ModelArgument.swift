@@ -32,6 +32,23 @@ func baseModel(_ text: String) throws -> ModelFile {
     return try ModelFile(copyingContentsOf: URL(filePath: text))
 }
 
+/// Returns the personalization in a file.
+/// - Throws: The errors of `Personalization`; if the file is of another kind, with a hint.
+func namedPersonalization(_ path: String) throws -> Personalization {
+    try hinting { error in
+        guard let problem = (error as? SafetensorsError)?.problem else { return nil }
+        let text = "imprint personalize writes a personalization."
+        return switch problem {
+        case .otherKind(.image), .otherKind(.otherImage):
+            "\(text) imprint personalize --artwork LABEL=\(shellQuoted(path)) teaches a detector a logo."
+        case .otherKind, .headerTooLong, .headerBeyondEnd, .noHeaderLength, .malformedHeader: text
+        default: nil
+        }
+    } _: {
+        try Personalization(contentsOf: URL(filePath: path))
+    }
+}
+
 /// Returns whether a text that does not name an installed model is meant as a name: it is a valid name, and no file has this path.
 private func isUnknownName(_ text: String) -> Bool {
     !FileManager.default.fileExists(atPath: text) && BaseModels.isValid(text) && !text.hasSuffix(".imprint")

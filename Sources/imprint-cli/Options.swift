@@ -92,7 +92,7 @@ struct ClassifierOptions: ParsableArguments {
         }
         PrecisionOptions.warnIfSlow(base)
         return try base.personalized(
-            with: try personalization.map { try Personalization(contentsOf: URL(filePath: $0)) })
+            with: try personalization.map(namedPersonalization))
     }
 }
 
@@ -144,7 +144,9 @@ func urlProblem(_ text: String) -> String? {
         !FileManager.default.fileExists(atPath: text)
     else { return nil }
     let fix =
-        if scheme.lowercased() == "file", let path = URL(string: text)?.path(percentEncoded: false), !path.isEmpty {
+        if scheme.lowercased() == "file", let path = URL(string: text)?.path(percentEncoded: false),
+            !path.isEmpty
+        {
             "Write \(visible(path)) instead."
         } else {
             "Imprint reads and writes only local files. Download a remote file first."

@@ -93,7 +93,7 @@ struct PersonalizeCommand: ParsableCommand {
         for file in [output] + [cache].compactMap({ $0 }) { try AtomicFile.checkWritable(URL(filePath: file)) }
         let base = try ImageClassifier(namedModel(model))
         let classifier = try base.personalized(
-            with: try earlier.map { try Personalization(contentsOf: URL(filePath: $0)) })
+            with: try earlier.map(namedPersonalization))
         guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier) }
         let folder = try data.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let corrections = try corrected(labels: classifier.labels)

@@ -100,6 +100,10 @@ import Testing
                 "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
             ),
             (
+                "GGUF\u{3}\0\0\0",
+                "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."
+            ),
+            (
                 " \0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}",
                 "imprint import converts a PyTorch checkpoint to a model file."
             ),
@@ -111,6 +115,47 @@ import Testing
             try Data(content.utf8).write(to: file)
             let error = try #require(throws: (any Error).self) { try ModelFile(contentsOf: file) }
             #expect(hint(for: error) == expected, "\(error)")
+        }
+    }
+
+    /// The start of a ZIP archive from `torch.save`.
+    private static let archive: [UInt8] =
+        Array("PK\u{3}\u{4}\u{14}".utf8) + [UInt8](repeating: 0, count: 21)
+        + Array("\u{10}\0\0\0archive/data.pkl".utf8)
+
+    @Test(
+        "A model of another program where a model is expected has the command that imports it",
+        arguments: [
+            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "an ONNX model"),
+            ([8, 4, 0x12, 0, 0x18, 0, 0x20, 0, 0xC2, 0x0C, 0], "a Core ML model"),
+            (Array("\u{1C}\0\0\0TFL3".utf8), "a TensorFlow Lite model"),
+            (archive, "a PyTorch checkpoint"),
+        ] as [([UInt8], String)])
+    func otherModels(content: [UInt8], kind: String) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "other model")
+            try Data(content).write(to: file)
+            let error = try #require(throws: (any Error).self) { try ModelFile(contentsOf: file) }
+            #expect("\(error)".contains("it seems to be \(kind)."))
+            #expect(
+                hint(for: error) == "imprint import converts it: imprint import '\(file.path)' --output model.imprint")
+        }
+    }
+
+    @Test(
+        "A wrong file where a personalization is expected has a hint that names imprint personalize",
+        arguments: [
+            ([0xFF, 0xD8, 0xFF, 0xE0, 0, 0x10, 0x4A, 0x46], "--artwork LABEL='"),
+            ([8, 7, 0x12, 2, 97, 97, 97, 97, 97], nil),
+        ] as [([UInt8], String?)])
+    func wrongPersonalizations(content: [UInt8], expected: String?) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "a logo.png")
+            try Data(content).write(to: file)
+            let error = try #require(throws: (any Error).self) { try namedPersonalization(file.path) }
+            let text = try #require(hint(for: error))
+            #expect(text.hasPrefix("imprint personalize writes a personalization."))
+            #expect(expected.map { text.contains($0) } ?? !text.contains("--artwork"), "\(text)")
         }
     }
 }

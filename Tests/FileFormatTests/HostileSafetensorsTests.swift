@@ -213,14 +213,17 @@ import Testing
                 "it seems to be a PNG image. Expected a model or a personalization."
             ),
             ([0x50, 0x4B, 3, 4, 20, 0, 0, 8], "it seems to be a ZIP archive. Expected a model or a personalization."),
+            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "it seems to be an ONNX model. Expected a model"),
+            ([8, 4, 0x12, 0, 0x18, 0, 0x20, 0, 0xC2, 0x0C, 0], "it seems to be a Core ML model. Expected a model"),
+            ([28, 0, 0, 0] + Array("TFL3".utf8), "it seems to be a TensorFlow Lite model."),
             ([], ": the file is empty. Expected a model or a personalization."),
             ([0], ": the file is neither an Imprint model nor another safetensors file: it has 1 byte, expected"),
             ([1, 0, 0, 0, 0, 0, 0, 0], "a header of 1 byte does not fit into 8 bytes"),
-            (Array("{\"a\": 12345}".utf8), "it seems to be a JSON file."),
-            (Array("\n[1, 2, 3, 4]".utf8), "it seems to be a JSON file."),
+            (Array("{\"a\": 12345}".utf8), "it seems to be JSON."),
+            (Array("\n[1, 2, 3, 4]".utf8), "it seems to be JSON."),
             (Array("<!DOCTYPE html>".utf8), "it seems to be a web page (HTML)."),
-            (Array("<?xml version".utf8), "it seems to be an XML file."),
-            (Array("# Photos".utf8), "it seems to be a text file. Expected a model or a personalization."),
+            (Array("<?xml version".utf8), "it seems to be XML."),
+            (Array("# Photos".utf8), "it seems to be text. Expected a model or a personalization."),
             ([UInt8](repeating: 254, count: 8), "its first 8 bytes are not the length of a header"),
         ] as [([UInt8], String)])
     func foreign(bytes: [UInt8], message: String) throws {

@@ -4,8 +4,8 @@ internal import ImprintCore
 
 /// Renders SVG drawings with librsvg, if it is installed and the build has the trait `SVG`.
 package enum SVG {
-    /// The number of bytes in which the first element of a drawing starts; programs write comments before it.
-    private static let prologLimit = 1 << 16
+    /// The number of bytes that usually contain the first element of a drawing; programs write comments before it.
+    private static let prologLength = 1 << 16
 
     /// Returns whether the content of a file is an SVG drawing.
     package static func isDrawing(_ file: URL) -> Bool {
@@ -13,24 +13,33 @@ package enum SVG {
             return false
         }
         defer { fclose(stream) }
-        let bytes = [UInt8](unsafeUninitializedCapacity: prologLimit) { target, count in
-            count = fread(target.baseAddress, 1, prologLimit, stream)
+        func start(_ length: Int) -> [UInt8] {
+            rewind(stream)
+            return [UInt8](unsafeUninitializedCapacity: length) { target, count in
+                count = fread(target.baseAddress, 1, length, stream)
+            }
         }
-        return isDrawing(bytes)
+        return isDrawing(byteCount: FileStatus(file)?.size ?? 0, start)
     }
 
-    /// Returns whether bytes are the start of an SVG drawing: XML with the element `svg`, with any namespace prefix, maybe compressed.
-    static func isDrawing(_ bytes: [UInt8]) -> Bool {
-        let prefix = Array(bytes.prefix(prologLimit))
-        let text = text(isCompressed(prefix) ? InflatedData(prefix, limit: prologLimit).bytes : prefix)
-            .trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: "\u{FEFF}")))
-        let element = #"<([A-Za-z]\w*:)?svg([\s/>]|$)"#
-        guard text.hasPrefix("<"), let start = text.range(of: element, options: .regularExpression) else {
-            return false
+    /// Returns whether bytes are the start of an SVG drawing: XML whose first element is `svg`, with any namespace prefix, maybe compressed.
+    static func isDrawing(_ bytes: [UInt8]) -> Bool { isDrawing(byteCount: bytes.count) { Array(bytes.prefix($0)) } }
+
+    /// Returns whether a file is an SVG drawing; reads up to `byteLimit` bytes if comments before the first element need them.
+    /// - Parameters:
+    ///   - byteCount: The length of the file.
+    ///   - start: Returns the start of the file, at most a given number of bytes.
+    private static func isDrawing(byteCount: Int, _ start: (Int) -> [UInt8]) -> Bool {
+        for length in [prologLength, byteLimit] {
+            let bytes = start(length)
+            let content = isCompressed(bytes) ? InflatedData(bytes, limit: length).bytes : bytes
+            switch XMLProlog(Array(text(content).utf8)) {
+            case .element(let name): return name.split(separator: ":", maxSplits: 1).last == "svg"
+            case .incomplete where length < byteLimit && (byteCount > length || isCompressed(bytes)): continue
+            case .incomplete, .other: return false
+            }
         }
-        // HTML may contain drawings.
-        let prolog = text[..<start.lowerBound].lowercased()
-        return !prolog.contains("<html") && !prolog.contains("<!doctype html")
+        return false
     }
 
     /// Whether bytes are the start of a gzip file, which usually has the extension `svgz`.

@@ -41,7 +41,7 @@ struct ImageHeader {
         case .image(.webp): self = try WebP.header(bytes, file: file)
         case .image(.heic): self = try HEIC.header(bytes, file: file)
         case .otherImage(let name): throw .unsupported(file: file, found: name)
-        case .notAnImage(let found): throw .notAnImage(file: file, found: found)
+        case let kind: throw .notAnImage(file: file, found: kind.name)
         }
         guard width > 0, height > 0 else { throw .truncated(file: file, reason: "the image has no size") }
         guard width <= ImageFile.pixelLimit / height else {

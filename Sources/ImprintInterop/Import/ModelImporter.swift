@@ -189,15 +189,11 @@ enum ModelKind {
         } catch {
             throw ImportError.Problem.unknownFormat
         }
-        // The first field is a version or a name. ONNX has a graph and opsets, Core ML a model type, Caffe layers.
-        if fields[7] == true, fields[8] == true || fields[1] == false {
-            self = .onnx
-        } else if fields[1] == false, fields[2] == true, fields.keys.contains(where: { $0 >= 200 }) {
-            self = .coreML
-        } else if fields[1] ?? true, fields[100] == true || fields[2] == true {
-            self = .caffe
-        } else {
-            throw ImportError.Problem.unknownFormat
+        switch ModelFormat(protobufFields: fields) {
+        case .onnx: self = .onnx
+        case .coreML: self = .coreML
+        case .caffe: self = .caffe
+        default: throw ImportError.Problem.unknownFormat
         }
     }
 }

@@ -1,4 +1,5 @@
 public import ImprintCore
+package import ImprintImages
 
 #if _endian(big)
     #error("safetensors data is little-endian and is copied unchanged; a big-endian machine needs byte swaps here")
@@ -145,6 +146,8 @@ public struct SafetensorsError: DescribedError, Equatable {
     package enum Problem: Error, Equatable, Sendable {
         /// The file is shorter than the 8 bytes of the header length.
         case noHeaderLength(fileLength: Int)
+        /// The file is of another kind.
+        case otherKind(FileKind)
         /// The header length exceeds `Safetensors.maximumHeaderLength`.
         case headerTooLong(UInt64)
         /// The header is longer than the rest of the file.
@@ -191,10 +194,11 @@ public struct SafetensorsError: DescribedError, Equatable {
             case .noHeaderLength(let length):
                 "the file is neither an Imprint model nor another safetensors file: it has \(counted(length, "byte")), expected at least the "
                     + "8 bytes of the header length"
-            case .headerTooLong(let length):
-                "the file is neither an Imprint model nor another safetensors file: "
-                    + (Self.fileKind(firstBytes: length).map { "it seems to be \($0)" }
-                        ?? "its first 8 bytes are not the length of a header of at most \(limit) bytes")
+            case .otherKind(let kind):
+                "the file is neither an Imprint model nor another safetensors file: it seems to be \(kind.name)"
+            case .headerTooLong:
+                "the file is neither an Imprint model nor another safetensors file: its first 8 bytes are not the length of a header of at "
+                    + "most \(limit) bytes"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "the file is not a safetensors file or was cut off: a header of \(counted(headerLength, "byte")) does not fit into "
                     + counted(fileLength, "byte")
@@ -230,42 +234,9 @@ public struct SafetensorsError: DescribedError, Equatable {
     /// The expected content, if `finding` does not have it.
     private var expectation: String? {
         switch problem {
-        case .noHeaderLength(fileLength: 0), .headerTooLong: "a model or a personalization"
+        case .noHeaderLength(fileLength: 0), .headerTooLong, .otherKind: "a model or a personalization"
         default: nil
         }
-    }
-
-    /// Whether a foreign file starts like text, such as JSON or a web page.
-    package var isText: Bool {
-        guard case .headerTooLong(let word) = problem else { return false }
-        return Self.textKind(Self.bytes(of: word)) != nil
-    }
-
-    /// Returns the first 8 bytes of a file, which were read as a little-endian header length.
-    private static func bytes(of word: UInt64) -> [UInt8] {
-        (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * UInt64($0))) }
-    }
-
-    /// Returns the kind of a foreign file from its first 8 bytes; nil if it is unknown.
-    private static func fileKind(firstBytes word: UInt64) -> String? {
-        let bytes = bytes(of: word)
-        let kinds: [(offset: Int, signature: [UInt8], kind: String)] = [
-            (0, [0xFF, 0xD8, 0xFF], "a JPEG image"), (0, [0x89, 0x50, 0x4E, 0x47], "a PNG image"),
-            (0, Array("GIF8".utf8), "a GIF image"), (4, Array("ftyp".utf8), "a HEIC image or a video"),
-            (0, Array("RIFF".utf8), "a WebP image, or a sound or video"), (0, Array("%PDF".utf8), "a PDF document"),
-            (0, [0x50, 0x4B, 3, 4], "a ZIP archive"), (0, [0x1F, 0x8B], "a gzip archive"),
-            (0, [0x7F, 0x45, 0x4C, 0x46], "a program"),
-        ]
-        return kinds.first { bytes.dropFirst($0.offset).starts(with: $0.signature) }?.kind ?? textKind(bytes)
-    }
-
-    /// Returns the kind of a text from its first 8 bytes; nil if it is not text.
-    private static func textKind(_ bytes: [UInt8]) -> String? {
-        guard bytes.allSatisfy({ (0x20...0x7E).contains($0) || (0x09...0x0D).contains($0) }) else { return nil }
-        let text = String(decoding: bytes, as: UTF8.self).lowercased().drop(while: \.isWhitespace)
-        if text.hasPrefix("<!doctyp") || text.hasPrefix("<html") { return "a web page (HTML)" }
-        if text.hasPrefix("<?xml") { return "an XML file" }
-        return text.hasPrefix("{") || text.hasPrefix("[") ? "a JSON file" : "a text file"
     }
 
     private var remedy: String {

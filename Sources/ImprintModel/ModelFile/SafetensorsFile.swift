@@ -1,6 +1,7 @@
 internal import CImprintKernels
 package import Foundation
 internal import ImprintCore
+internal import ImprintImages
 
 extension Safetensors {
     /// A safetensors file opened for reading.
@@ -176,7 +177,7 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
         try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0) }
         let announced = UInt64(littleEndian: word)
         guard announced <= UInt64(Safetensors.maximumHeaderLength) else {
-            throw SafetensorsError.Problem.headerTooLong(announced)
+            throw source.kind.map(SafetensorsError.Problem.otherKind) ?? .headerTooLong(announced)
         }
         let headerLength = Int(announced)
         guard headerLength <= length - 8 else {
@@ -206,6 +207,16 @@ private enum Source {
         case .file(let file): file.byteCount
         case .memory(let bytes): bytes.count
         }
+    }
+
+    /// The kind of the content; nil if it is unknown.
+    var kind: FileKind? {
+        let kind =
+            switch self {
+            case .file(let file): FileKind(contentsOf: file)
+            case .memory(let bytes): FileKind(bytes)
+            }
+        return kind == .unknown ? nil : kind
     }
 
     /// Fills `bytes` with the data at `offset`.
