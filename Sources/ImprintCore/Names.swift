@@ -6,6 +6,12 @@ package func precedes(_ first: String, _ second: String) -> Bool {
 /// Formats a count with its noun, such as "2 photos" and "1 byte".
 package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
+/// Whether a text is a URL with a scheme, such as https://example.org/photo.jpg.
+package func isURL(_ text: String) -> Bool {
+    let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
+    return scheme.first?.isLetter == true && text.dropFirst(scheme.count).hasPrefix("://")
+}
+
 extension String {
     /// Creates a text from a buffer that a C function filled: the UTF-8 before the first 0.
     package init(buffer: [CChar]) {

@@ -63,7 +63,9 @@ public struct LabelList: TrainingSource {
                 }
                 continue
             }
-            guard FileStatus(file)?.isFile == true else { throw fail(.missingPhoto(entry.path)) }
+            guard FileStatus(file)?.isFile == true else {
+                throw fail(isURL(entry.path) ? .url(entry.path) : .missingPhoto(entry.path))
+            }
             photos.append((TrainingPhoto(url: file, labels: set.compactMap { indices[$0] }), entry.path))
         }
         let minimum = photos.contains { $0.item.labels.count != 1 } ? min(minimumLabels, 1) : minimumLabels
@@ -110,12 +112,22 @@ struct LabelListParser {
     }
 
     func entries() throws(LabelListError) -> [LabelListEntry] {
+        switch FileKind(Array(bytes)) {
+        case .text("XML"): throw fail(isPascalVOC ? .hasBoxes(format: "Pascal VOC") : .otherKind(found: "XML"))
+        case .text, .unknown: break
+        case let kind: throw fail(.otherKind(found: kind.name))
+        }
         guard String(validating: bytes, as: UTF8.self) != nil, !bytes.contains(0) else { throw fail(.notText) }
-        switch bytes.first(where: { !isSpace($0) }) {
-        case nil: return []
-        case UInt8(ascii: "["): return try array()
-        case UInt8(ascii: "{"): return try lines()
-        default: return try table()
+        do throws(LabelListError) {
+            switch bytes.first(where: { !isSpace($0) }) {
+            case nil: return []
+            case UInt8(ascii: "["): return try array()
+            case UInt8(ascii: "{"): return try lines()
+            default: return try table()
+            }
+        } catch {
+            if let format = formatOfBoxes { throw fail(.hasBoxes(format: format)) }
+            throw error
         }
     }
 
@@ -134,6 +146,56 @@ struct LabelListParser {
     private func text(_ bytes: some Sequence<UInt8>) -> String { String(decoding: Array(bytes), as: UTF8.self) }
 
     private func trimmed(_ text: some StringProtocol) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
+}
+
+// MARK: Annotations
+
+extension LabelListParser {
+    /// The format of bounding boxes that a wrong file contains, or nil.
+    private var formatOfBoxes: String? {
+        if isPascalVOC { return "Pascal VOC" }
+        let keys = keysOfFirstObject
+        guard keys.contains("annotations") || keys.contains("annotation") else { return nil }
+        if keys.contains("images") { return "COCO" }
+        return keys.contains("image") || keys.contains("imagefilename") ? "Create ML" : nil
+    }
+
+    /// Whether the file is an XML file of Pascal VOC.
+    private var isPascalVOC: Bool {
+        let start = text(bytes.prefix(FileKind.prefixLength)).drop(while: \.isWhitespace)
+        return start.hasPrefix("<") && start.contains("<annotation")
+    }
+
+    /// The keys of the JSON object that the file is, or of the first object in its array.
+    private var keysOfFirstObject: Set<String> {
+        var keys: Set<String> = []
+        var (depth, start, last) = (0, 0, "")
+        var (isInString, isEscaped) = (false, false)
+        for (index, byte) in zip(bytes.indices, bytes) {
+            if isInString {
+                if isEscaped {
+                    isEscaped = false
+                } else if byte == UInt8(ascii: "\\") {
+                    isEscaped = true
+                } else if byte == UInt8(ascii: "\"") {
+                    isInString = false
+                    if depth == 1 { last = text(bytes[start..<index]) }
+                }
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: "\""): (isInString, start) = (true, index + 1)
+            case UInt8(ascii: ":") where depth == 1: keys.insert(last)
+            case UInt8(ascii: "{"): depth += 1
+            case UInt8(ascii: "["): depth += depth > 0 ? 1 : 0
+            case UInt8(ascii: "]"), UInt8(ascii: "}"):
+                depth -= 1
+                if depth <= 0 { return keys }
+            default: continue
+            }
+        }
+        return keys
+    }
 }
 
 // MARK: CSV

@@ -7,6 +7,10 @@ public struct LabelListError: DescribedError, Equatable {
     public enum Problem: Equatable, Sendable {
         /// The file is not text in UTF-8.
         case notText
+        /// The file is neither CSV nor JSON; `found` describes it ("a JPEG image", "a ZIP archive").
+        case otherKind(found: String)
+        /// The file has bounding boxes instead of labels; `format` is COCO, Create ML or Pascal VOC.
+        case hasBoxes(format: String)
         /// The file has no photos.
         case noPhotos
         /// The first line does not name the columns `photo` and `label`, or `photo` and `labels`; `found` is the line.
@@ -25,6 +29,8 @@ public struct LabelListError: DescribedError, Equatable {
         case emptyPath
         /// The photo does not exist or is not a file.
         case missingPhoto(String)
+        /// The path of a photo is a URL.
+        case url(String)
         /// A label is empty.
         case emptyLabel(photo: String)
         /// The photo has other labels in an earlier line.
@@ -54,6 +60,12 @@ public struct LabelListError: DescribedError, Equatable {
     private var text: String {
         switch problem {
         case .notText: "the file is not text in UTF-8. Expected a CSV or JSON list of photos. Save it as UTF-8."
+        case .otherKind(let found):
+            "the file is \(found). Expected a folder with one sub-folder of photos per label, or a CSV or JSON list of photos. "
+                + "Name the folder or the list."
+        case .hasBoxes(let format):
+            "the file has bounding boxes in the \(format) format. Expected a list of photos with labels. Use it as the annotations of a "
+                + "detector, or name a list with labels."
         case .noPhotos: "the list has no photos. Expected one line per photo. Add photos and their labels."
         case .noHeader(let found):
             "the header is \"\(found)\". Expected \"photo,label\", or \"photo,labels\" for photos with several labels"
@@ -79,6 +91,9 @@ public struct LabelListError: DescribedError, Equatable {
         case .missingPhoto(let path):
             "there is no photo \(path). Expected an image file; a relative path starts at the folder of the list. "
                 + "Check the path."
+        case .url(let url):
+            "the photo \(url) is a URL, and Imprint does not download photos. Expected the path of a file. Download the photo, and write "
+                + "its path."
         case .emptyLabel(let photo):
             "the photo \(photo) has an empty label. Expected a name. Add it, or, for photos without any label, "
                 + "name the column labels."

@@ -239,6 +239,6 @@ extension ImageFolder: TrainingSource {
 ///   labels or none.
 /// - Throws: The errors of `ImageFolder` and `LabelList`.
 package func labelledPhotos(at url: URL, minimumLabels: Int) throws -> any TrainingSource {
-    if FileStatus(url)?.isFile == true, !isImage(url) { return try LabelList(at: url, minimumLabels: minimumLabels) }
+    if FileStatus(url)?.isFile == true { return try LabelList(at: url, minimumLabels: minimumLabels) }
     return try ImageFolder(at: url, minimumClasses: minimumLabels)
 }

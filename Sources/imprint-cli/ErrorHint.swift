@@ -91,6 +91,12 @@ func hint(for error: any Error) -> String? {
     case SignatureError.wrongKey: "--public-key names the file of the public key."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as HintedError: error.hint
+    case let error as LabelListError:
+        if case .hasBoxes = error.problem {
+            "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
+        } else {
+            nil
+        }
     case let error as LocatedError: hint(for: error.error)
     case let error as ImportError: hint(for: error.problem)
     case let error as ModelFileError:

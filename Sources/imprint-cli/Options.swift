@@ -139,12 +139,9 @@ func requirePaths(_ paths: [String], allowsURLs: Bool = false) throws {
 /// Returns the problem of a URL instead of a path, as the end of a sentence and with the fix; nil for the path of a file.
 /// - Parameter text: A text that may be a URL with a scheme, such as https://example.org/photo.jpg.
 func urlProblem(_ text: String) -> String? {
-    let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
-    guard scheme.first?.isLetter == true, text.dropFirst(scheme.count).hasPrefix("://"),
-        !FileManager.default.fileExists(atPath: text)
-    else { return nil }
+    guard isURL(text), !FileManager.default.fileExists(atPath: text) else { return nil }
     let fix =
-        if scheme.lowercased() == "file", let path = URL(string: text)?.path(percentEncoded: false),
+        if text.lowercased().hasPrefix("file:"), let path = URL(string: text)?.path(percentEncoded: false),
             !path.isEmpty
         {
             "Write \(visible(path)) instead."

@@ -1,5 +1,6 @@
 import Foundation
 import Imprint
+import ImprintImages
 import ImprintInterop
 import ImprintModel
 import TestSupport
@@ -116,6 +117,14 @@ import Testing
             let error = try #require(throws: (any Error).self) { try ModelFile(contentsOf: file) }
             #expect(hint(for: error) == expected, "\(error)")
         }
+    }
+
+    @Test("Boxes where a list of photos is expected have a hint that names --annotations") func boxes() {
+        let file = URL(filePath: "boxes.json")
+        #expect(
+            hint(for: LabelListError(file: file, problem: .hasBoxes(format: "COCO")))?.contains("--annotations") == true
+        )
+        #expect(hint(for: LabelListError(file: file, problem: .noPhotos)) == nil)
     }
 
     /// The start of a ZIP archive from `torch.save`.

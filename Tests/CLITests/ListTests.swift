@@ -21,6 +21,19 @@ import Testing
     }
 
     @Test(
+        "Boxes instead of a list are an error that names --annotations",
+        arguments: ["train boxes.json -o m.imprint", "audit boxes.json"])
+    func boxes(command: String) throws {
+        try withTemporaryFolder { folder in
+            try Data("{\"images\":[],\"annotations\":[],\"categories\":[]}".utf8)
+                .write(to: folder.appending(path: "boxes.json"))
+            let run = try shell("$imprint \(command)", folder: folder)
+            #expect(run.status == 1 && run.errors.contains("bounding boxes in the COCO format"), "\(run.errors)")
+            #expect(run.errors.contains("--annotations"), "\(run.errors)")
+        }
+    }
+
+    @Test(
         "A list with several labels per photo trains a multi-label model, and classify applies its thresholds"
     )
     func multiLabel() throws {

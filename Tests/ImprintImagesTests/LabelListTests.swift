@@ -74,6 +74,21 @@ import Testing
             ("photo,labels\na.jpg,cat;\n", 2, .emptyLabel(photo: "a.jpg")),
             ("photo,label\na.jpg,\"x\ny\"\nnone.jpg,cat\n", 4, .missingPhoto("none.jpg")),
             ("photo,label\r\nsub,cat\r\n", 2, .missingPhoto("sub")),
+            ("photo,label\nhttps://example.org/a.jpg,cat\n", 2, .url("https://example.org/a.jpg")),
+            (
+                "{\"images\": [{\"id\": 1}],\n\"categories\": [], \"annotations\": [{\"bbox\": []}]}", nil,
+                .hasBoxes(format: "COCO")
+            ),
+            ("{\"info\": {},\n\"annotations\": [],\n\"images\": []\n}\n", nil, .hasBoxes(format: "COCO")),
+            (
+                "[{\"image\": \"a.jpg\", \"annotations\": [{\"label\": \"x\"}]}]", nil,
+                .hasBoxes(format: "Create ML")
+            ),
+            ("[{\"annotation\": [], \"imagefilename\": \"a.jpg\"}]", nil, .hasBoxes(format: "Create ML")),
+            ("<annotation>\n<folder/></annotation>", nil, .hasBoxes(format: "Pascal VOC")),
+            ("<?xml version=\"1.0\"?>\n<annotation/>", nil, .hasBoxes(format: "Pascal VOC")),
+            ("<?xml version=\"1.0\"?>\n<plist/>", nil, .otherKind(found: "XML")),
+            ("<!doctype html><html></html>", nil, .otherKind(found: "a web page (HTML)")),
             ("photo,label\na.jpg,cat\nb.jpg,cat\n./a.jpg,dog\n", 4, .differentLabels(photo: "./a.jpg", line: 2)),
             ("photo,label\n", nil, .noPhotos), ("", nil, .noPhotos), ("[]", nil, .noPhotos),
             ("photo,label\na.jpg,cat\n", nil, .tooFewLabels(found: ["cat"], minimum: 2)),
@@ -170,6 +185,21 @@ import Testing
     func notText(bytes: [UInt8]) throws {
         try withList(Data(bytes)) { url in
             _ = #expect(throws: LabelListError(file: url, problem: .notText)) { try LabelList(at: url) }
+        }
+    }
+
+    @Test(
+        "A file of another kind is an error that states its kind",
+        arguments: [
+            ([0xFF, 0xD8, 0xFF, 0xE0], "a JPEG image"), (Array("PK\u{3}\u{4}".utf8), "a ZIP archive"),
+            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "an ONNX model"),
+            ([0x40, 0, 0, 0, 0, 0, 0, 0] + Array("{\"__metadata__\"".utf8), "a model file (safetensors)"),
+        ] as [([UInt8], String)])
+    func otherKinds(bytes: [UInt8], found: String) throws {
+        try withList(Data(bytes)) { url in
+            let error = LabelListError(file: url, problem: .otherKind(found: found))
+            #expect(throws: error) { try labelledPhotos(at: url, minimumLabels: 2) }
+            #expect("\(error)".contains("the file is \(found). Expected a folder"))
         }
     }
 

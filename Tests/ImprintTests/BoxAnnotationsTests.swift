@@ -166,7 +166,8 @@ import Testing
         arguments: [
             ("set.json", "{}", "\"images\" is missing"), ("set.json", "{\"images\": 3}", "images"),
             ("set.json", "{\"images\": [", "not valid JSON"), ("set.json", "", "an empty file"),
-            ("set.json", "text", "neither JSON nor XML"), ("set.json", "[{\"image\": \"a.png\"}]", "[0]"),
+            ("set.json", "text", "found text that is neither JSON nor XML"),
+            ("set.json", "PK\u{3}\u{4}", "found a ZIP archive"), ("set.json", "[{\"image\": \"a.png\"}]", "[0]"),
             ("set.json", "[{\"annotations\": []}]", "\"image\" is missing"), ("set.json", "[]", "no photos"),
             ("set.json", "[3]", "[0]"), ("set.json", cocoText("", images: ""), "no photos"),
             ("set.json", cocoText(cocoBox("1, 2, 3")), "annotation 12: the bbox has 3 numbers"),

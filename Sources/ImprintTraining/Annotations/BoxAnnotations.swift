@@ -194,7 +194,11 @@ public struct BoxAnnotations: Sendable {
         case UInt8(ascii: "["): return try CreateMLAnnotations(data, file: url).contents(finder)
         case UInt8(ascii: "<"): return try VOCAnnotations(file: url, photos: photos).contents()
         case nil: throw BoxAnnotationsError.unknownFormat(file: url, found: "an empty file")
-        default: throw BoxAnnotationsError.unknownFormat(file: url, found: "a file that is neither JSON nor XML")
+        default:
+            let kind = FileKind([UInt8](data))
+            let isText = if case .text = kind { true } else { kind == .unknown }
+            throw BoxAnnotationsError.unknownFormat(
+                file: url, found: isText ? "\(kind.name) that is neither JSON nor XML" : kind.name)
         }
     }
 }
