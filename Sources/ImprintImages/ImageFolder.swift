@@ -157,12 +157,36 @@ extension ImageFolder {
 
     /// Returns the paths of all images in a folder and its sub-folders, relative to the folder, as `images(in:)`.
     package static func imagePaths(in folder: URL) throws(ImageError) -> [String] {
-        guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
-        guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
-        let paths = try filePaths(below: "", in: folder).filter { isImage(folder.appending(path: $0)) }
-        guard !paths.isEmpty else { throw .missingImages(folder: folder, reason: "it holds none") }
+        let (paths, unreadable) = try readableImagePaths(in: folder)
+        if let first = unreadable.first {
+            throw .unreadable(file: folder.appending(path: first.path), reason: first.reason)
+        }
         return paths
     }
+
+    /// Returns the paths of all images in a folder and its readable sub-folders, relative to the folder, as `images(in:)`, and the
+    /// sub-folders that cannot be read.
+    package static func readableImagePaths(
+        in folder: URL
+    ) throws(ImageError) -> (paths: [String], unreadable: [UnreadableFolder]) {
+        guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
+        guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
+        var unreadable: [UnreadableFolder] = []
+        let paths = try readableFilePaths(below: "", in: folder, &unreadable)
+            .filter { isImage(folder.appending(path: $0)) }
+        guard !paths.isEmpty || !unreadable.isEmpty else {
+            throw .missingImages(folder: folder, reason: "it holds none")
+        }
+        return (paths, unreadable)
+    }
+}
+
+/// A sub-folder that cannot be read.
+package struct UnreadableFolder: Equatable {
+    /// The path, relative to the folder that contains it.
+    package let path: String
+    /// The reason of the system.
+    package let reason: String
 }
 
 /// Checks that no label of photos without a logo is similar to a logo: photos of the logo would silently teach the opposite.
@@ -182,10 +206,29 @@ package func checkLabelsWithoutLogo(_ labels: [String], logos: [String], source:
 ///
 /// An empty path is `root` itself.
 func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
+    var unreadable: [UnreadableFolder] = []
+    let paths = try readableFilePaths(below: path, in: root, &unreadable)
+    if let first = unreadable.first { throw .unreadable(file: root.appending(path: first.path), reason: first.reason) }
+    return paths
+}
+
+/// Returns the relative paths of all files below the folder `path` of `root`, as `filePaths(below:in:)`.
+/// - Parameter unreadable: Receives the deeper folders that cannot be read.
+/// - Throws: `ImageError` if the folder `path` cannot be read, or if a name is not UTF-8.
+private func readableFilePaths(
+    below path: String, in root: URL, _ unreadable: inout [UnreadableFolder]
+) throws(ImageError) -> [String] {
     var paths: [String] = []
     var pending = [path]
     while let folder = pending.popLast() {
-        let listing = try FolderListing(folder.isEmpty ? root : root.appending(path: folder))
+        let listing: FolderListing
+        do throws(ImageError) {
+            listing = try FolderListing(folder.isEmpty ? root : root.appending(path: folder))
+        } catch {
+            guard folder != path, case .unreadable(_, let reason) = error else { throw error }
+            unreadable.append(UnreadableFolder(path: folder, reason: reason))
+            continue
+        }
         func inside(_ name: String) -> String { folder.isEmpty ? name : "\(folder)/\(name)" }
         paths += listing.files.map(inside)
         pending += listing.folders.map(inside).filter { !isLink(root.appending(path: $0)) }

@@ -38,9 +38,23 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
             throw refusal("\(other.option) names the same file, expected two files")
         }
         if !output.kind.canReplace(URL(filePath: output.path)) {
+            if let reason = readingProblem(output.path) {
+                throw refusal("the file exists and cannot be read (\(reason)), so it is not replaced")
+            }
             throw refusal(
                 "the file exists and is not \(output.kind.withArticle) that Imprint wrote, so it is not replaced")
         }
+    }
+}
+
+/// Returns the reason why a file cannot be read; nil if it can.
+private func readingProblem(_ path: String) -> String? {
+    do throws(FileError) {
+        _ = try RegularFile(path)
+        return nil
+    } catch {
+        guard case .cannotRead(_, let reason) = error else { return nil }
+        return reason
     }
 }
 

@@ -46,18 +46,39 @@ struct PhotoInputOptions: ParsableArguments {
     }
 
     /// Finds the photos in the folders, and opens the list.
+    ///
+    /// A sub-folder that cannot be read becomes a photo that cannot be processed, so that the others are.
     /// - Throws: `ImageError` for a folder without images or with names that are not UTF-8, `FileError` for the list.
     func open() throws -> PhotoSource {
         let shard = try shard?.shard() ?? Shard(number: 1, count: 1)
-        let list = try filesFrom.map { try PhotoList($0, isNullSeparated: null) }
+        let list = try filesFrom.map { path in
+            try checkIsList(path)
+            return try PhotoList(path, isNullSeparated: null)
+        }
         let named = try photos.flatMap { path -> [PhotoInput] in
             guard FileStatus(URL(filePath: path))?.isFolder == true else { return [PhotoInput(path)] }
             let root = path.hasSuffix("/") ? path : path + "/"
-            return try ImageFolder.imagePaths(in: URL(filePath: path)).map {
-                PhotoInput(root + $0, relativePath: $0)
+            let (paths, unreadable) = try ImageFolder.readableImagePaths(in: URL(filePath: path))
+            let failures = unreadable.map { folder in
+                PhotoInput(
+                    root + folder.path,
+                    problem: "the folder cannot be read (\(folder.reason)). Check its permissions.")
             }
+            return failures + paths.map { PhotoInput(root + $0, relativePath: $0) }
         }
         return PhotoSource(named, list: list, shard: shard, isStrict: strict)
+    }
+
+    /// Checks that a list is not an image, a model or another kind of file that has no paths.
+    private func checkIsList(_ path: String) throws(FileError) {
+        let url = URL(filePath: path)
+        // Opening a pipe a second time would disturb its writer.
+        guard path != "-", FileStatus(url)?.isFile == true, let kind = FileKind(contentsOf: url) else { return }
+        switch kind {
+        case .text, .unknown: return
+        case .image, .otherImage, .model, .other:
+            throw .cannotRead(path: path, reason: "it is \(kind.name), expected a list of paths, one per line")
+        }
     }
 
     /// The named folders.
@@ -104,8 +125,8 @@ struct PhotoInput: Sendable {
     /// The reason why the path cannot be used, or nil if it can.
     var problem: String?
 
-    init(_ path: String, relativePath: String? = nil) {
-        self.path = path
+    init(_ path: String, relativePath: String? = nil, problem: String? = nil) {
+        (self.path, self.problem) = (path, problem)
         self.relativePath = relativePath ?? URL(filePath: path).lastPathComponent
     }
 

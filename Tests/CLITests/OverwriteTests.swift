@@ -92,6 +92,20 @@ import Testing
         }
     }
 
+    @Test(
+        "A file that cannot be read is not replaced, and the error gives the reason",
+        .disabled(if: geteuid() == 0, "root can read every file"), arguments: outputs)
+    func unreadableFiles(output: Output) throws {
+        try withExistingFiles { folder in
+            let target = folder.appending(path: "target.png")
+            try Data("text".utf8).write(to: target)
+            try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: target.path)
+            let run = try imprint(output.command.replacing("TARGET", with: "target.png"), folder: folder)
+            let message = "target.png: the file exists and cannot be read (Permission denied), so it is not replaced."
+            #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+        }
+    }
+
     @Test("A file in the checkpoint folder that is not a checkpoint is not replaced", arguments: existing.map(\.file))
     func checkpoints(file: String) throws {
         try withExistingFiles { folder in

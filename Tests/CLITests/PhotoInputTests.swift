@@ -49,6 +49,32 @@ import Testing
         }
     }
 
+    @Test(
+        "A sub-folder that cannot be read is an error, and the other photos are processed",
+        .disabled(if: geteuid() == 0, "root can read every folder"))
+    func unreadableFolder() throws {
+        try withPhotos { folder in
+            func setPermissions(_ permissions: Int) throws {
+                try FileManager.default.setAttributes(
+                    [.posixPermissions: permissions], ofItemAtPath: folder.appending(path: "photos/a").path)
+            }
+            try setPermissions(0)
+            defer { try? setPermissions(0o700) }
+            let run = try shell("$imprint classify m.imprint photos --json", folder: folder)
+            #expect(run.status == 1 && files(run) == ["photos/a", "photos/b.png", "photos/ü.png"], "\(run.errors)")
+            #expect(
+                run.errors.contains("photos/a: the folder cannot be read (Permission denied). Check its permissions."))
+        }
+    }
+
+    @Test("A photo given as a list of photos is an error that names its kind") func photoAsList() throws {
+        try withPhotos { folder in
+            let run = try shell("$imprint classify m.imprint --files-from other.png", folder: folder)
+            #expect(run.status == 1, "\(run.errors)")
+            #expect(run.errors.contains("it is a PNG image, expected a list of paths, one per line"), "\(run.errors)")
+        }
+    }
+
     @Test("A model file that is emptied during a run does not change the results") func overwrittenModel() throws {
         try withPhotos { folder in
             let run = try shell(
