@@ -30,12 +30,22 @@ struct ExportCommand: ParsableCommand {
             case .imprint: .model
             }
         }
+
+        /// The usual extension of a file in this format.
+        var fileExtension: String {
+            switch self {
+            case .onnx: "onnx"
+            case .coreml: "mlmodel"
+            case .imprint: "imprint"
+            }
+        }
     }
 
     @Argument(help: "The model file to export; it is not changed.")
     var model: String
 
-    @Option(name: .customLong("to"), help: "The output format.")
+    @Option(
+        name: .customLong("to"), help: ArgumentHelp("The output format.", valueName: "onnx, coreml or imprint"))
     var format: Format
 
     @Option(
@@ -94,6 +104,24 @@ struct ExportCommand: ParsableCommand {
             [OutputFile(option: "--output", path: output, kind: format.kind)],
             inputs: [("the model to export", model)]
                 + [categories].compactMap { $0 }.map { ("the list of categories", $0) })
+        try checkExtension()
+    }
+
+    /// Checks that the extension of the file does not belong to another format.
+    private func checkExtension() throws {
+        let name = URL(filePath: output).pathExtension.lowercased()
+        let advice = "Choose a name that ends in .\(format.fileExtension)"
+        if format == .coreml && name == "mlpackage" {
+            throw ValidationError(
+                "--output: \(output): a Core ML package is a folder, and --to coreml writes a single file. \(advice).")
+        }
+        let fileExtension = name == "mlpackage" ? "mlmodel" : name
+        let other = Format.allCases.first { $0 != format && $0.fileExtension == fileExtension }
+        if let other {
+            throw ValidationError(
+                "--output: \(output): the name is that of \(other.kind.withArticle), but --to is \(format.rawValue). \(advice), or --to "
+                    + "\(other.rawValue).")
+        }
     }
 
     func run() throws {

@@ -80,6 +80,15 @@ import Testing
             ("m.imprint --to imprint --output ./m.imprint", 64, "the file is the model to export"),
             ("m.imprint --to onnx --output ./m.imprint", 64, "the file is the model to export"),
             ("m.imprint --to onnx --output ''", 64, "A path is empty"),
+            ("m.imprint --output o", 64, "Missing expected argument '--to <onnx, coreml or imprint>'"),
+            (
+                "m.imprint --to onnx --output o.mlmodel", 64,
+                "the name is that of a Core ML model, but --to is onnx. Choose a name that ends in .onnx, or --to coreml."
+            ),
+            ("m.imprint --to onnx --output o.MLPackage", 64, "the name is that of a Core ML model"),
+            ("m.imprint --to coreml --output o.imprint", 64, "the name is that of a model file, but --to is coreml."),
+            ("m.imprint --to imprint --output o.onnx", 64, "the name is that of an ONNX model"),
+            ("m.imprint --to coreml --output o.mlpackage", 64, "a Core ML package is a folder"),
             ("m.imprint --to onnx --output nowhere/o", 1, "nowhere"),
             ("missing.imprint --to onnx --output o", 1, "missing.imprint"),
             ("detector.imprint --to coreml --updatable --output o", 1, "on a device: it is a logo detector"),
