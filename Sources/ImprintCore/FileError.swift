@@ -29,6 +29,8 @@ extension FileError {
     package static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
         let remedy =
             switch code {
+            // A system folder, such as /proc, exists, but cannot contain new files.
+            case ENOENT where isMissingInFolder(path): "Its folder cannot contain new files. Choose another folder."
             case ENOENT: "Create its folder first."
             case ENOTDIR: "A part of its path is a file, not a folder. Choose another path."
             case EACCES, EPERM, EROFS: "Choose a folder that you may write to."
@@ -38,6 +40,12 @@ extension FileError {
             default: "Check the disk and the path."
             }
         return .cannotWrite(path: path, reason: errorText(code), remedy: remedy)
+    }
+
+    /// Whether nothing has the given path, not even a broken link, but its folder exists.
+    private static func isMissingInFolder(_ path: String) -> Bool {
+        let url = URL(filePath: path)
+        return !exists(url) && FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
     }
 
     /// Returns the error of a failed read of `path` with the given `errno`.

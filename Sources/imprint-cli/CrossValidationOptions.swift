@@ -42,7 +42,9 @@ struct CrossValidationOptions: ParsableArguments {
     var predictions: String?
 
     func validate() throws {
-        try requirePaths([groups, keep, predictions].compactMap { $0 })
+        try requirePaths([groups].compactMap { $0 })
+        try requirePaths([keep, predictions].compactMap { $0 }, areOutputs: true)
+        if let keep { try requireNoFile(keep, "--keep") }
         let dependent = [
             ("--seeds", seeds != nil), ("--groups", groups != nil), ("--mirror", mirror), ("--keep", keep != nil),
             ("--predictions", predictions != nil),

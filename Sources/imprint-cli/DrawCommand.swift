@@ -54,7 +54,8 @@ struct DrawCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([recipe, output].compactMap { $0 })
+        try requirePaths([recipe].compactMap { $0 })
+        try requirePaths([output], areOutputs: true)
         try requireNoFile(output, "--output")
         try artworkOptions.check(backgrounds)
         let drawsArtwork = !artworkOptions.artwork.isEmpty
@@ -109,9 +110,11 @@ struct DrawCommand: ParsableCommand {
         if common.json {
             try Terminal.report(FinishedLine(count: count, labels: artworkOptions.labels, output: output))
         } else {
+            func showing(_ images: Int) -> String { "\(images) \(images == 1 ? "shows" : "show")" }
+            let others = images - boxes
             Terminal.note(
-                "Drew \(counted(count, "image")) into \(output): \(boxes) show \(shown(artworkOptions.labels)), with boxes in "
-                    + "\(CompositeDataset.boxesName), and the others a hard negative.")
+                "Drew \(counted(count, "image")) into \(output): \(showing(boxes)) \(shown(artworkOptions.labels)), with boxes in "
+                    + CompositeDataset.boxesName + (others > 0 ? ", and \(showing(others)) a hard negative." : "."))
         }
     }
 

@@ -50,7 +50,7 @@ struct MergeCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([model, output] + personalizations)
+        try requirePaths([model] + personalizations)
         try checkPrivacy(clip: clip, noise: noise, delta: delta)
         if seed != nil && noise == nil {
             throw ValidationError("--seed sets the random seed of the noise. Add --noise.")

@@ -127,24 +127,31 @@ func seedNumber(_ text: String) throws -> UInt64 {
 }
 
 /// Checks that no path is empty, for example because of an unset shell variable; an empty path would mean the current folder.
-/// - Parameter allowsURLs: Whether URLs are also valid; otherwise, they are rejected.
-func requirePaths(_ paths: [String], allowsURLs: Bool = false) throws {
+/// - Parameters:
+///   - paths: The paths.
+///   - allowsURLs: Whether URLs are also valid; otherwise, they are rejected.
+///   - areOutputs: Whether the command writes to the paths, which changes the advice.
+func requirePaths(_ paths: [String], allowsURLs: Bool = false, areOutputs: Bool = false) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected a file or folder name.") }
     guard !allowsURLs else { return }
     for path in paths {
-        if let problem = urlProblem(path) { throw ValidationError("\(shown(path)) \(problem)") }
+        if let problem = urlProblem(path, isOutput: areOutputs) { throw ValidationError("\(shown(path)) \(problem)") }
     }
 }
 
 /// Returns the problem of a URL instead of a path, as the end of a sentence and with the fix; nil for the path of a file.
-/// - Parameter text: A text that may be a URL with a scheme, such as https://example.org/photo.jpg.
-func urlProblem(_ text: String) -> String? {
+/// - Parameters:
+///   - text: A text that may be a URL with a scheme, such as https://example.org/photo.jpg.
+///   - isOutput: Whether the command writes to the path.
+func urlProblem(_ text: String, isOutput: Bool = false) -> String? {
     guard isURL(text), !FileManager.default.fileExists(atPath: text) else { return nil }
     let fix =
         if text.lowercased().hasPrefix("file:"), let path = URL(string: text)?.path(percentEncoded: false),
             !path.isEmpty
         {
             "Write \(visible(path)) instead."
+        } else if isOutput {
+            "Imprint reads and writes only local files. Write a local file, and upload it afterwards."
         } else {
             "Imprint reads and writes only local files. Download a remote file first."
         }

@@ -16,7 +16,8 @@ struct PhotoOutputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Write a JPEG of each photo, with its result drawn on it, into DIR; short side at most \(ImageAnnotation.shortSide) pixels.",
+            "Write a JPEG of each photo, with its result drawn on it, into DIR; short side at most \(ImageAnnotation.shortSide) pixels, and at "
+                + "least \(ImageAnnotation.minimumShortSide), to which smaller photos are enlarged.",
             valueName: "dir"))
     var annotate: String?
 
@@ -24,7 +25,7 @@ struct PhotoOutputOptions: ParsableArguments {
         [("--copy-to", copyTo), ("--annotate", annotate)].compactMap { option, path in path.map { (option, $0) } }
     }
 
-    func validate() throws { try requirePaths(folders.map(\.path)) }
+    func validate() throws { try requirePaths(folders.map(\.path), areOutputs: true) }
 
     /// Checks the options, and creates the folders.
     /// - Throws: `ValidationError` if an output folder is in a folder of photos, `FileError` if it cannot be created.

@@ -30,7 +30,8 @@ struct PrepareCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        try requirePaths([data, output])
+        try requirePaths([data])
+        try requirePaths([output], areOutputs: true)
         try requireNoFile(output, "--output")
         try require(size, "--size", in: 1...8192)
         try require(quality, "--quality", in: 1...100)

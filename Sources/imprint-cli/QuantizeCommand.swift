@@ -89,9 +89,7 @@ struct QuantizeCommand: ParsableCommand {
                     bar.draw(step, done: done, of: total)
                 }
             } catch ImprintError.invalidSetting("photos", let found, let expected) {
-                throw LocatedError(
-                    location: photos,
-                    error: ImprintError.invalidSetting(name: "photos", found: found, expected: expected))
+                throw PhotoFailure(description: "\(photos): found \(found), expected \(expected). Add photos.")
             } catch ImprintError.invalidSetting("errorLimit", let found, let expected) {
                 throw ImprintError.invalidSetting(name: "--error-limit", found: found, expected: expected)
             }

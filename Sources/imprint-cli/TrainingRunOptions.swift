@@ -46,7 +46,10 @@ struct TrainingRunOptions: ParsableArguments {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        if let checkpoint { try requirePaths([checkpoint]) }
+        if let checkpoint {
+            try requirePaths([checkpoint], areOutputs: true)
+            try requireNoFile(checkpoint, "--checkpoint")
+        }
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }
         if checkpoint == nil && checkpointInterval != nil {
             throw ValidationError("--checkpoint-interval needs checkpoints. Name their folder with --checkpoint.")

@@ -71,6 +71,11 @@ import Testing
                 "https://example.org/a.jpg is a URL, expected a path. Imprint reads"
             ),
             ("train s3://photos/pets --output m", "s3://photos/pets is a URL"),
+            (
+                "train photos --output s3://models/m.imprint",
+                "s3://models/m.imprint is a URL, expected a path. Imprint reads and writes only local files. Write a local file"
+            ),
+            ("draw two-circles --output s3://models/m", "Write a local file, and upload it afterwards."),
             ("train photos --output m --validation https://example.org/a", "https://example.org/a is a URL"),
             ("train photos --output m --validation ''", "A path is empty"),
             ("train photos --output m --base https://example.org/b", "https://example.org/b is a URL"),

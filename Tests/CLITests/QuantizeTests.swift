@@ -73,7 +73,7 @@ import Testing
             #expect(try imprint("draw", "two-circles", "--count", "2", "--output", few).status == 0)
             let tooFew = try imprint("quantize", model.path, "--photos", few, "--output", small.path)
             #expect(
-                tooFew.status == 64 && tooFew.errors.hasPrefix("Error: \(few): photos is ")
+                tooFew.status == 1 && tooFew.errors.hasPrefix("Error: \(few): found 2 readable files, ")
                     && tooFew.errors.contains("expected at least 4 photos"), "\(tooFew.errors)")
         }
     }

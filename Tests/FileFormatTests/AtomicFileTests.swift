@@ -212,6 +212,14 @@ import Testing
         }
     }
 
+    @Test(
+        "An existing folder that cannot contain new files is not called missing",
+        .enabled(if: FileManager.default.fileExists(atPath: "/proc/self")))
+    func systemFolder() throws {
+        let error = #expect(throws: FileError.self) { try AtomicFile.write([1], to: URL(filePath: "/proc/model")) }
+        #expect(error?.description.contains("Create its folder first") == false, "\(String(describing: error))")
+    }
+
     @Test("A folder without write permission is rejected", .disabled(if: geteuid() == 0, "root can write anywhere"))
     func unwritableFolder() throws {
         try withTemporaryFolder { folder in

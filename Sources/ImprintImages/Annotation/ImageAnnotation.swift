@@ -24,8 +24,11 @@ package struct ImageAnnotation: Sendable {
         (self.captions, self.boxes) = (captions, boxes)
     }
 
-    /// The short side of an annotated copy, in pixels; larger photos are scaled down, and small ones are enlarged to at least a quarter of it.
+    /// The maximum short side of an annotated copy, in pixels; larger photos are scaled down.
     package static let shortSide = 1080
+    /// The short side to which smaller photos are enlarged, by an integer factor, in pixels; less for long, narrow photos, whose long side
+    /// gets at most 8 times as many pixels.
+    package static let minimumShortSide = shortSide / 4
     /// The maximum long side of an annotated copy without its captions, which leaves room for ten captions in a JPEG (`ImageFile.jpegSideLimit`).
     private static let longSide = 60 * shortSide
 
@@ -66,7 +69,7 @@ extension ImageAnnotation {
 
     /// Returns the image with the boxes on it and the captions in a band below it, with 3 channels.
     func drawn(on photo: RasterImage) -> RasterImage {
-        let image = photo.flattenedOnWhite().converted(toChannels: 3).enlarged(toShortSide: Self.shortSide / 4)
+        let image = photo.flattenedOnWhite().converted(toChannels: 3).enlarged(toShortSide: Self.minimumShortSide)
         // Capitals are 7 units high: about a thirtieth of the short side.
         let unit = max(Float(min(image.width, image.height)) / 220, 1.4)
         let lineHeight = 13 * unit
