@@ -152,14 +152,23 @@ private func hint(for problem: ImportError.Problem) -> String? {
     }
 }
 
-/// Whether an error of the library means wrong usage: an option out of its range, an unknown name, or an output that must not be replaced.
+/// Whether an error of the library means wrong usage: an option that is out of its range or that the model does not support, an unknown name,
+/// or an output that must not be replaced.
 func isWrongUsage(_ error: any Error) -> Bool {
     switch error {
     case ImprintError.invalidSetting, ImprintError.unfinishedCheckpoint, BaseModelError.notInstalled: true
+    case ImprintError.missingMetric, ImprintError.notADetector: true
     case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:
         true
     case FleetError.unsupportedURL, FleetError.invalidSetting: true
     case is PreparationError: true
+    case let error as ImportError:
+        switch error.problem {
+        case .unsuitableModel(_, _, .prototxt?), .unsuitableModel(_, _, .architecture?),
+            .unsuitableModel(_, _, .isBGR?):
+            true
+        default: false
+        }
     case let error as HintedError: isWrongUsage(error.error)
     case let error as LocatedError: isWrongUsage(error.error)
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }

@@ -49,9 +49,12 @@ func namedPersonalization(_ path: String) throws -> Personalization {
     }
 }
 
-/// Returns whether a text that does not name an installed model is meant as a name: it is a valid name, and no file has this path.
+/// Returns whether a text that does not name an installed model is meant as a name: it is a valid name without the extension of a model file,
+/// and no file has this path.
 private func isUnknownName(_ text: String) -> Bool {
-    !FileManager.default.fileExists(atPath: text) && BaseModels.isValid(text) && !text.hasSuffix(".imprint")
+    let extensions = ["imprint", "onnx", "mlmodel", "mlpackage", "caffemodel", "pt", "pth", "safetensors", "tflite"]
+    return !FileManager.default.fileExists(atPath: text) && BaseModels.isValid(text)
+        && !extensions.contains(URL(filePath: text).pathExtension.lowercased())
 }
 
 /// Returns the installed or built-in model with a name; nil for a file and for an unknown name.

@@ -29,9 +29,20 @@ import Testing
             "personalize m.imprint photos --not crest=missing -o o", "augment missing --contact-sheet s.png",
             "compare m.imprint m.imprint --images missing", "bench data --data missing",
             "train-detector --artwork a=$recipe --photos missing -o o", "export missing.imprint --to onnx -o o",
-            "import missing.onnx -o o", "import m.onnx --labels missing.txt -o o",
+            "import missing.onnx -o o", "classify missing.onnx photos", "import m.onnx --labels missing.txt -o o",
         ])
     func missingInputs(command: String) throws { try check(command, 1, "missing") }
+
+    @Test(
+        "Too few photos are a failure",
+        arguments: [
+            (
+                "quantize m.imprint --photos photos/dark -o o",
+                "photos/dark: found 2 readable files, expected at least 4 photos."
+            ),
+            ("train photos/dark -o o", "contains 2 photos and no sub-folders"),
+        ])
+    func tooFewPhotos(command: String, message: String) throws { try check(command, 1, message) }
 
     @Test(
         "A name of a model that is not installed is wrong usage",
@@ -46,6 +57,7 @@ import Testing
         "An output that must not be replaced, or that names a file or folder of the other kind, is wrong usage",
         arguments: [
             "draw $recipe --count 4 -o full", "draw --artwork a=$recipe -o full", "prepare photos -o full",
+            "train photos -o o --checkpoint m.imprint", "train photos --folds 2 --keep m.imprint",
             "draw $recipe --count 4 -o m.imprint", "draw --artwork a=$recipe -o m.imprint",
             "prepare photos -o m.imprint", "classify m.imprint photos --copy-to m.imprint",
             "export m.imprint --to onnx -o full", "train photos -o full", "audit photos --report full",

@@ -86,12 +86,12 @@ import Testing
             ("packed.caffemodel --output m", 1, "--prototxt names the file."),
             ("missing.onnx --output m", 1, "missing.onnx"),
             ("packed.prototxt --output m", 1, "not a model file that Imprint can import"),
-            ("gemm.onnx --prototxt packed.prototxt --output m", 1, "Leave out --prototxt."),
-            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 1, "Leave out --bgr."),
+            ("gemm.onnx --prototxt packed.prototxt --output m", 64, "Leave out --prototxt."),
+            ("packed.caffemodel --prototxt packed.prototxt --bgr --output m", 64, "Leave out --bgr."),
             ("zip.pth --output m", 1, "--architecture sets it."),
             ("zip.pth --architecture none --output m", 64, "--architecture is none, expected one of resnet-18, "),
-            ("gemm.onnx --architecture resnet-18 --output m", 1, "Leave out --architecture."),
-            ("zip.pth --architecture resnet-18 --prototxt packed.prototxt --output m", 1, "Leave out --prototxt."),
+            ("gemm.onnx --architecture resnet-18 --output m", 64, "Leave out --architecture."),
+            ("zip.pth --architecture resnet-18 --prototxt packed.prototxt --output m", 64, "Leave out --prototxt."),
             (". --output m", 1, "a folder without a Manifest.json"),
         ])
     func refusals(arguments: String, status: Int32, message: String) throws {
