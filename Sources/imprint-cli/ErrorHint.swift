@@ -98,7 +98,7 @@ func hint(for error: any Error) -> String? {
             nil
         }
     case let error as LocatedError: hint(for: error.error)
-    case let error as ImportError: hint(for: error.problem)
+    case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)
     case let error as ModelFileError:
         switch error.problem {
         case .checkpoint: "\(resumingCommand(error.path)) finishes the run and writes a model."
@@ -130,6 +130,14 @@ private func hint(forWrongModel error: SafetensorsError) -> String? {
 /// Returns the subcommand and the option that resume the run of a checkpoint.
 private func resumingCommand(_ file: String) -> String {
     "imprint \(Checkpoint.isOfDetector(at: URL(filePath: file)) ? "train-detector" : "train") --resume"
+}
+
+/// Returns a sentence about the kind of a file that Imprint cannot import; nil if the kind is unknown, or if the import failed otherwise.
+private func kindOfUnknownFormat(_ error: ImportError) -> String? {
+    guard error.problem == .unknownFormat, let kind = FileKind(contentsOf: URL(filePath: error.path)),
+        kind != .unknown
+    else { return nil }
+    return "It seems to be \(kind.name)."
 }
 
 /// Returns the option that helps after a failed import.

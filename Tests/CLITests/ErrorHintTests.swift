@@ -93,6 +93,21 @@ import Testing
     }
 
     @Test(
+        "A file that cannot be imported has a hint that states its kind",
+        arguments: [
+            ([0xFF, 0xD8, 0xFF, 0xE0, 0, 0x10, 0x4A, 0x46], "It seems to be a JPEG image."),
+            (Array("photo,label\n".utf8), "It seems to be text."), ([UInt8](repeating: 254, count: 8), nil),
+        ] as [([UInt8], String?)])
+    func unknownFormats(content: [UInt8], expected: String?) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "model")
+            try Data(content).write(to: file)
+            let error = try #require(throws: ImportError.self) { try ModelImporter().read(file) }
+            #expect(hint(for: error) == expected, "\(error)")
+        }
+    }
+
+    @Test(
         "A wrong file where a model is expected has a hint that fits its kind",
         arguments: [
             ("{\"event\": \"finished\"}", nil), ("<!DOCTYPE html><html>", nil), ("photo,label\n", nil),
