@@ -1,5 +1,5 @@
 package import Foundation
-package import ImprintCore
+internal import ImprintCore
 
 extension ProcessGroup? {
     /// Returns the results of reading photos that every process reads, with an error for each photo that another process cannot read.

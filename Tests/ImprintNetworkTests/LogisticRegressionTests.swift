@@ -67,7 +67,7 @@ import Testing
         let head = try LogisticRegression(
             features: features, targets: (0..<rows).map { [$0] }, labels: 8, workers: Workers(2)
         ).heads(weightDecays: [1, 0.01])[1]
-        #expect((head.weights + head.bias).allSatisfy(\.isFinite))
+        #expect((head.weights + head.bias).allSatisfy { $0.isFinite })
         for (row, logits) in head.logits(features).enumerated() {
             #expect(logits.indices.allSatisfy { $0 == row || logits[$0] < logits[row] })
         }
