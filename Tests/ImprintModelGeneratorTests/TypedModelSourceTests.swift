@@ -16,6 +16,18 @@ import Testing
         #expect(source.text == (try String(contentsOf: golden, encoding: .utf8)))
     }
 
+    @Test("The guide to typed models shows the generated source without its comments")
+    func documentedSource() throws {
+        let page = try String(
+            contentsOf: packageFolder.appending(path: "docs/how-to/typed-models.md"), encoding: .utf8)
+        let source = TypedModelSource(fileName: "Logo.imprint", labels: ["Logo", "NoLogo"])
+        let lines = source.text.components(separatedBy: "\n").filter { line in
+            !line.hasPrefix("import ") && !line.drop { $0 == " " }.hasPrefix("//")
+        }
+        let code = lines.joined(separator: "\n").trimmingCharacters(in: .newlines)
+        #expect(page.contains("```swift\n\(code)\n```"), "\(code)")
+    }
+
     @Test(
         "Texts from a file cannot escape their literals and comments",
         arguments: [

@@ -16,6 +16,7 @@ import ImprintTraining
 // MARK: Imprint
 
 private func landingPage() throws {
+    // Example of Sources/Imprint/README.md begins
     // Example of Sources/Imprint/Imprint.docc/Imprint.md begins
     let classifier = try ImageClassifier(contentsOf: URL(filePath: "logo.imprint"))
     let best = try classifier.classify(URL(filePath: "photo.jpg"))[0]
@@ -118,6 +119,7 @@ private func merge(model: ModelFile, personalizations: [Personalization], file: 
 // MARK: ImprintTraining
 
 private func trainingLandingPage() async throws {
+    // Example of Sources/ImprintTraining/README.md begins
     // Example of Sources/ImprintTraining/ImprintTraining.docc/ImprintTraining.md begins
     let classifier = try await ImageClassifier.train(on: URL(filePath: "photos"))
     let best = try classifier.classify(URL(filePath: "photo.jpg"))[0]
@@ -300,6 +302,7 @@ private func artwork() throws {
 }
 
 private func importedModel() throws -> ImportedModel {
+    // Example of Sources/ImprintInterop/README.md begins
     // Example of Sources/ImprintInterop/ImprintInterop.docc/ImprintInterop.md begins
     var importer = ModelImporter()
     importer.labels = ["cat", "dog"]
@@ -365,6 +368,7 @@ private func fileErrors(url: URL) throws {
 // MARK: ImprintFleet
 
 private func fleet(server: URL, model: URL, folder: URL, keyFile: URL) async throws {
+    // Example of Sources/ImprintFleet/README.md begins
     // Example of Sources/ImprintFleet/ImprintFleet.docc/ImprintFleet.md begins
     let client = try FleetClient(
         server, classifier: ImageClassifier(contentsOf: model), photos: ImageFolder(at: folder, minimumClasses: 1),

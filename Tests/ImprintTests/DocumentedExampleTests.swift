@@ -106,47 +106,53 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
 
 @Suite struct DocumentedExampleTests {
     @Test("The examples of the pages are identical to the code in these files")
-    func examplesAreCompiled() throws {
-        let examples = try Self.examples()
-        for (page, codes) in examples {
+    func examplesAreIdentical() throws {
+        for (page, examples) in try Self.examples() {
             let text = try String(contentsOf: packageFolder.appending(path: page), encoding: .utf8)
-            for code in codes {
-                #expect(text.contains(code), "an example of \(page) differs:\n\(code)")
+            for example in examples {
+                #expect(text.contains(example), "an example of \(page) differs:\n\(example)")
             }
         }
-        #expect(examples.values.reduce(0) { $0 + $1.count } == 61)
     }
 
-    @Test("All Swift code in the DocC catalogs is compiled")
-    func catalogsAreCompiled() throws {
-        let examples = try Self.examples()
-        var pages = 0
-        for module in try FileManager.default.contentsOfDirectory(atPath: packageFolder.path + "/Sources").sorted() {
-            let catalog = "Sources/\(module)/\(module).docc"
-            let folder = packageFolder.appending(path: catalog).path
-            for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] where name.hasSuffix(".md")
-            {
-                let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
-                for block in text.components(separatedBy: "```swift\n").dropFirst() {
-                    let lines = block.components(separatedBy: "\n```")[0].components(separatedBy: "\n")
-                    let code = lines.drop { $0.isEmpty || $0.hasPrefix("import ") }.joined(separator: "\n")
-                    let compiled = examples["\(catalog)/\(name)"] ?? []
-                    #expect(compiled.contains(code), "\(catalog)/\(name): this example is not compiled:\n\(code)")
-                }
-                pages += 1
+    @Test("All Swift code in the pages and DocC catalogs is compiled")
+    func blocksAreCompiled() throws {
+        let examples = try Self.examples().mapValues { $0.map(Self.code) }
+        let programs = try ["docs/examples/Sources", "Tests/TutorialApp"].flatMap { folder in
+            try Self.files(in: folder, extension: "swift").map { file in
+                Self.code(try String(contentsOf: packageFolder.appending(path: file), encoding: .utf8))
             }
         }
-        #expect(pages == 26)
+        var count = 0
+        let pages = try ["docs", "Sources"].flatMap { try Self.files(in: $0, extension: "md") }
+            .filter { !$0.hasPrefix("docs/api/") }
+        for page in pages + ["README.md", "CONTRIBUTING.md"] {
+            let text = try String(contentsOf: packageFolder.appending(path: page), encoding: .utf8)
+            // SwiftPM reads the package manifests in DocumentedManifestTests.
+            for block in Self.swiftBlocks(of: text) where !block.hasPrefix("// swift-tools-version") {
+                let code = Self.code(block)
+                let isCompiled = examples[page]?.contains(code) == true || programs.contains { $0.contains(code) }
+                #expect(isCompiled, "\(page): this code is not compiled:\n\(block)")
+                count += 1
+            }
+        }
+        #expect(count > 100)
     }
 
-    /// The examples in this file and in the files of the catalogs, by page.
+    /// The examples in files of tests, by page.
     ///
     /// An example starts after one comment for each page that has it.
     private static func examples() throws -> [String: [String]] {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent()
+        let files =
+            ["AppGuideExamples", "CatalogExamples", "NetworkCatalogExamples", "TrainingGuideExamples"].map {
+                "Tests/ImprintTests/\($0).swift"
+            } + [
+                "Tests/ImprintTests/DocumentedExampleTests.swift",
+                "Tests/ImprintNetworkTests/DocumentedLayerTests.swift",
+            ]
         var examples: [String: [String]] = [:]
-        for file in ["DocumentedExampleTests", "CatalogExamples", "NetworkCatalogExamples"].map({ "\($0).swift" }) {
-            let source = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+        for file in files {
+            let source = try String(contentsOf: packageFolder.appending(path: file), encoding: .utf8)
             var pages: [String] = []
             var lines: [Substring] = []
             for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
@@ -163,6 +169,49 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
             #expect(pages.isEmpty, "an example of \(file) does not end")
         }
         return examples
+    }
+
+    /// The fenced blocks of Swift in a page.
+    private static func swiftBlocks(of page: String) -> [String] {
+        var blocks: [String] = []
+        var block: [Substring]?
+        for line in page.split(separator: "\n", omittingEmptySubsequences: false) {
+            let isFence = line.drop { $0 == " " }.hasPrefix("```")
+            if let lines = block, isFence {
+                blocks.append(lines.joined(separator: "\n"))
+                block = nil
+            } else if isFence, line.lowercased().contains("```swift") {
+                block = []
+            } else {
+                block?.append(line)
+            }
+        }
+        return blocks
+    }
+
+    /// Returns whole lines of code without indentation, and without the imports and comments at the beginning.
+    private static func code(_ source: String) -> String {
+        let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            line.drop { $0 == " " }
+        }
+        let code = lines.drop { line in
+            line.isEmpty || ["import ", "internal import ", "// "].contains { line.hasPrefix($0) }
+        }
+        return "\n" + code.joined(separator: "\n") + "\n"
+    }
+
+    /// The paths of the files in a folder and its subfolders, without hidden ones, relative to the package.
+    private static func files(in folder: String, extension suffix: String) throws -> [String] {
+        let names = try #require(FileManager.default.enumerator(atPath: packageFolder.appending(path: folder).path))
+        var files: [String] = []
+        while let name = names.nextObject() as? String {
+            if name.split(separator: "/").last?.hasPrefix(".") == true {
+                names.skipDescendants()
+            } else if name.hasSuffix(".\(suffix)") {
+                files.append("\(folder)/\(name)")
+            }
+        }
+        return files.sorted()
     }
 
     @Test("The examples of summaries, custom layers, observers, objectives and optimizers run")

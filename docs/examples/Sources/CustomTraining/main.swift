@@ -7,9 +7,9 @@ import ImprintNetwork
 
 guard CommandLine.arguments.count == 2 else { end("usage: CustomTraining MODEL", 64) }
 let file = URL(filePath: CommandLine.arguments[1])
-// A model file names its layers, so register yours before you load one.
-LayerRegistry.register(ChannelGain.self)
 do {
+    // A model file names its layers, so register yours before you load one.
+    LayerRegistry.register(ChannelGain.self)
     let size = FocalLossObjective.size
     var builder = NetworkBuilder(name: "patches", input: TensorShape(height: size, width: size, channels: 3))
     builder.add(Convolution(outputChannels: 8, kernelSize: 3))
