@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The keys of the JSON lines in docs/reference.
+/// The keys of the JSON lines in the pages.
 @Suite struct DocumentedJSONTests {
     /// A line of a command, and its description in a page.
     struct Line: Sendable, CustomTestStringConvertible {
@@ -34,7 +34,8 @@ import Testing
     private static let personalize = "personalize m.imprint photos --output me"
     private static let quantize = "quantize m.imprint --photos photos --output q.imprint"
     private static let export = "export m.imprint --to onnx --output m.onnx"
-    private static let (training, results, images) = ("json-output", "json-results", "draw, augment, studio")
+    private static let (training, results) = ("reference/json-output", "reference/json-results")
+    private static let (folds, images) = ("how-to/cross-validation", "draw, augment, studio")
 
     @Test(
         "A JSON line has the keys that its page lists",
@@ -42,6 +43,8 @@ import Testing
             Line(training, "train", train, isLast: false),
             Line(training, "train", train, at: 1, absent: ["recipe", "recipeReason"]),
             Line(training, "personalize", personalize),
+            Line(folds, "JSON", train.replacing("--output m.imprint", with: "--folds 2"), isLast: false),
+            Line(folds, "JSON", train.replacing("--output m.imprint", with: "--folds 2"), at: 1),
             Line(training, "merge", "merge m.imprint me --output new.imprint", after: [personalize]),
             Line(training, "quantize", quantize),
             Line(results, "classify", "classify m.imprint photos/dark/0.png", absent: ["boxes"]),
@@ -72,8 +75,7 @@ import Testing
                 results, images, "augment --artwork Logo=logo.svg --contact-sheet sheet.png --cut-out logo.png", at: 2),
         ])
     func keys(of line: Line) throws {
-        let descriptions = try Self.descriptions(of: line.section, in: line.page)
-        try #require(descriptions.count > line.position)
+        var description = try Self.description(of: line)
         try withTemporaryFolder { folder in
             try writeFiles(to: folder)
             for command in [Self.train] + line.after {
@@ -82,7 +84,6 @@ import Testing
             }
             let run = try shell("$imprint \(line.command) --json", folder: folder)
             let object = try #require(line.isLast ? run.lines.last : run.lines.first, "\(run.errors)")
-            var description = descriptions[line.position]
             for key in line.absent { #expect(description.removeValue(forKey: key) != nil, "\(key): is not documented") }
             Self.compare(object, with: description, path: "")
         }
@@ -93,32 +94,32 @@ import Testing
         #expect(object.keys.sorted() == description.keys.sorted(), "\(path)")
         // The keys of these objects are data, such as labels.
         for (key, value) in object where !["counts", "findings", "orientations", "profiles"].contains(key) {
-            let (values, descriptions) = (value as? [Any] ?? [value], description[key] as? [Any] ?? [description[key]])
-            guard let described = descriptions.first as? [String: Any], !described.isEmpty else { continue }
-            for case let element as [String: Any] in values {
+            let elementDescription = (description[key] as? [Any])?.first ?? description[key]
+            guard let described = elementDescription as? [String: Any], !described.isEmpty else { continue }
+            for case let element as [String: Any] in value as? [Any] ?? [value] {
                 compare(element, with: described, path: "\(path)\(key).")
             }
         }
     }
 
-    /// Reads the descriptions of lines in a section, such as `{"file":…,"counts":{…}}`.
-    private static func descriptions(of section: String, in page: String) throws -> [[String: Any]] {
-        let file = packageFolder.appending(path: "docs/reference/\(page).md")
-        let parts = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n## \(section)\n")
-        try #require(parts.count == 2, "\(page): the section \(section) is missing")
+    /// Reads the description of a line in its section, such as `{"file":…,"counts":{…}}`.
+    private static func description(of line: Line) throws -> [String: Any] {
+        let file = packageFolder.appending(path: "docs/\(line.page).md")
+        let parts = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n## \(line.section)\n")
+        try #require(parts.count == 2, "\(line.page): the section \(line.section) is missing")
         var texts: [String] = []
-        for line in parts[1].components(separatedBy: "\n## ")[0].components(separatedBy: "\n") {
-            if line.hasPrefix("    {") {
-                texts.append(line)
-            } else if line.hasPrefix("     "), let text = texts.popLast() {
-                texts.append(text + line)
+        for row in parts[1].components(separatedBy: "\n## ")[0].components(separatedBy: "\n") {
+            if row.hasPrefix("    {") {
+                texts.append(row)
+            } else if row.hasPrefix("     "), let text = texts.popLast() {
+                texts.append(text + row)
             }
         }
-        return try texts.map { text in
-            let json = text.replacing("{…}", with: "{}").replacing(",…}", with: "}").replacing("…", with: "null")
-            let object = try? JSONSerialization.jsonObject(with: Data(json.utf8))
-            return try #require(object as? [String: Any], "\(text)")
-        }
+        try #require(texts.count > line.position, "\(line.page): \(line.section) has \(texts.count) descriptions")
+        let json = texts[line.position].replacing("{…}", with: "{}").replacing(",…}", with: "}")
+            .replacing("…", with: "null")
+        let object = try? JSONSerialization.jsonObject(with: Data(json.utf8))
+        return try #require(object as? [String: Any], "\(texts[line.position])")
     }
 
     /// Writes photos, one of which is unreadable, their boxes, the artwork of a logo, and a detector.
