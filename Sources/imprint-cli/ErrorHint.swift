@@ -121,7 +121,8 @@ private func hint(forWrongModel error: SafetensorsError) -> String? {
     case .otherKind(.model(let format)) where format.isImportable:
         "imprint import converts it: imprint import \(shellQuoted(error.path)) --output model.imprint"
     case .otherKind(.model): "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."
-    case .headerTooLong, .otherKind(.other):
+    // Core ML packages and PyTorch checkpoints are often in archives.
+    case .headerTooLong, .otherKind(.other("a ZIP archive")):
         "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
     default: nil
     }

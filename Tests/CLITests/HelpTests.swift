@@ -41,9 +41,9 @@ import Testing
             ("train photos --output m --network lenet --input-size 8", "--input-size is 8, expected at least 16"),
             ("prepare photos --output d --size 0", "--size is 0, expected 1 to 8192"),
             ("prepare photos --output d --quality 101", "--quality is 101, expected 1 to 100"),
-            ("train photos --output run/checkpoint.safetensors --checkpoint run", "the file is the checkpoint"),
+            ("train photos --output runs/checkpoint.safetensors --checkpoint runs", "the file is the checkpoint"),
             (
-                "train photos --output m --report run/./checkpoint.safetensors --checkpoint run",
+                "train photos --output m --report runs/./checkpoint.safetensors --checkpoint runs",
                 "the file is the checkpoint"
             ),
             ("train photos --output m --checkpoint-interval 5", "Name their folder with --checkpoint"),

@@ -157,7 +157,7 @@ import Testing
             ),
             (
                 "<doc><svg xmlns='http://www.w3.org/2000/svg'/></doc>",
-                "found an SVG drawing that librsvg cannot render (XML does not have <svg> root)"
+                "found text, expected XML with the element svg"
             ),
             (
                 "<svg xmlns='http://www.w3.org/2000/svg'/>",

@@ -45,7 +45,7 @@ import Testing
     }
 
     /// Trains a detector on photos; the process with the rank 1, or a single process, cannot read some of them.
-    private static func train(
+    private static func trainWithUnreadablePhotos(
         _ artwork: Artwork, _ photos: URL, unreadableCount: Int, _ group: ProcessGroup?
     ) throws -> Data {
         let isAffected = group.map { $0.rank == 1 } ?? true
@@ -69,14 +69,15 @@ import Testing
             let photos = folder.appending(path: "photos")
             try writeNoise(to: photos, labels: ["cross", "other"], count: 6) { _, _, _, _ in }
             if unreadableCount == 2 {
-                let expected = try Self.train(artwork, photos, unreadableCount: unreadableCount, nil)
+                let expected = try Self.trainWithUnreadablePhotos(
+                    artwork, photos, unreadableCount: unreadableCount, nil)
                 let models = try await inProcesses(2) {
-                    try Self.train(artwork, photos, unreadableCount: unreadableCount, $0)
+                    try Self.trainWithUnreadablePhotos(artwork, photos, unreadableCount: unreadableCount, $0)
                 }
                 #expect(models == [expected, expected])
             } else {
                 let errors = try await failures {
-                    _ = try Self.train(artwork, photos, unreadableCount: unreadableCount, $0)
+                    _ = try Self.trainWithUnreadablePhotos(artwork, photos, unreadableCount: unreadableCount, $0)
                 }
                 #expect(errors.allSatisfy { $0.contains("other") && !$0.contains("process 1 has failed") }, "\(errors)")
             }
@@ -86,7 +87,7 @@ import Testing
     @Test("All processes have the same backgrounds, even if one of them cannot read a photo") func backgrounds()
         async throws
     {
-        let data = try await withTemporaryFolder { folder in
+        let data = try withTemporaryFolder { folder in
             let file = folder.appending(path: "photo.png")
             try ImageFile.write(RasterImage(width: 120, height: 90), to: file)
             return try Data(contentsOf: file)
