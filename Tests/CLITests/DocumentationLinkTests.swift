@@ -56,7 +56,7 @@ import Testing
     func mentions() throws {
         let types: Set = ["swift", "c", "h", "py", "js", "html", "css", "md", "txt"]
         let folders = ["Sources", "Tests", "Benchmarks", "Plugins", "Fuzzing", "lint"]
-        let files = try folders.flatMap { try Self.files(in: $0) }
+        let files = try folders.flatMap { try packageFiles(in: $0) }
             .filter { types.contains(URL(filePath: $0).pathExtension) }
         for file in ["run"] + files {
             let url = packageFolder.appending(path: file)
@@ -100,7 +100,7 @@ import Testing
 
     /// Returns the pages by path, relative to the package.
     private static func pages() throws -> [String: MarkdownPage] {
-        let documents = try files(in: "docs").filter { $0.hasSuffix(".md") && !$0.hasPrefix("docs/api/") }
+        let documents = try packageFiles(in: "docs", extension: "md").filter { !$0.hasPrefix("docs/api/") }
         let readMes = try ["Sources", "Benchmarks"].flatMap { folder in
             try FileManager.default.contentsOfDirectory(atPath: packageFolder.appending(path: folder).path)
                 .map { "\(folder)/\($0)/README.md" }.filter(exists)
@@ -111,21 +111,6 @@ import Testing
 
     private static func page(_ path: String) throws -> MarkdownPage {
         MarkdownPage(try String(contentsOf: packageFolder.appending(path: path), encoding: .utf8))
-    }
-
-    /// Returns the paths of all files in a folder and its sub-folders, relative to the package, without hidden ones.
-    private static func files(in folder: String) throws -> [String] {
-        let folderPath = packageFolder.appending(path: folder).path
-        let names = try #require(FileManager.default.enumerator(atPath: folderPath))
-        var files: [String] = []
-        while let name = names.nextObject() as? String {
-            if name.split(separator: "/").last?.hasPrefix(".") == true {
-                names.skipDescendants()
-            } else {
-                files.append("\(folder)/\(name)")
-            }
-        }
-        return files
     }
 
     private static func exists(_ path: String) -> Bool {

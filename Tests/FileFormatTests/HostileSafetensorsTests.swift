@@ -213,7 +213,7 @@ import Testing
                 "it seems to be a PNG image. Expected a model or a personalization."
             ),
             ([0x50, 0x4B, 3, 4, 20, 0, 0, 8], "it seems to be a ZIP archive. Expected a model or a personalization."),
-            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "it seems to be an ONNX model. Expected a model"),
+            (onnxStart, "it seems to be an ONNX model. Expected a model"),
             ([8, 4, 0x12, 0, 0x18, 0, 0x20, 0, 0xC2, 0x0C, 0], "it seems to be a Core ML model. Expected a model"),
             ([28, 0, 0, 0] + Array("TFL3".utf8), "it seems to be a TensorFlow Lite model."),
             ([], ": the file is empty. Expected a model or a personalization."),

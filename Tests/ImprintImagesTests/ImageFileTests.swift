@@ -13,7 +13,7 @@ import Testing
             (Array("<!DOCTYPE html><html><body>404".utf8), "a web page (HTML)"),
             (Array("  <svg xmlns=\"\">".utf8), "an SVG drawing"), (Array("%PDF-1.7".utf8), "a PDF"),
             (Array("PK\u{3}\u{4}....".utf8), "a ZIP archive"), (Array("{\"a\": 1}".utf8), "JSON"),
-            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "an ONNX model"),
+            (onnxStart, "an ONNX model"),
             ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 9, 0x42, 0], "unknown data"),
             ([0, 1, 2, 3, 4, 5, 6, 7], "unknown data"),
             ([0, 0, 0, 24] + Array("ftypqt  ".utf8), "a video or another media file"), ([0xFF, 0xD8], "unknown data"),

@@ -192,7 +192,7 @@ import Testing
         "A file of another kind is an error that states its kind",
         arguments: [
             ([0xFF, 0xD8, 0xFF, 0xE0], "a JPEG image"), (Array("PK\u{3}\u{4}".utf8), "a ZIP archive"),
-            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "an ONNX model"),
+            (onnxStart, "an ONNX model"),
             ([0x40, 0, 0, 0, 0, 0, 0, 0] + Array("{\"__metadata__\"".utf8), "a model file (safetensors)"),
         ] as [([UInt8], String)])
     func otherKinds(bytes: [UInt8], found: String) throws {

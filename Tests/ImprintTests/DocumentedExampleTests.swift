@@ -119,12 +119,12 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
     func blocksAreCompiled() throws {
         let examples = try Self.examples().mapValues { $0.map(Self.code) }
         let programs = try ["docs/examples/Sources", "Tests/TutorialApp"].flatMap { folder in
-            try Self.files(in: folder, extension: "swift").map { file in
+            try packageFiles(in: folder, extension: "swift").map { file in
                 Self.code(try String(contentsOf: packageFolder.appending(path: file), encoding: .utf8))
             }
         }
         var count = 0
-        let pages = try ["docs", "Sources"].flatMap { try Self.files(in: $0, extension: "md") }
+        let pages = try ["docs", "Sources"].flatMap { try packageFiles(in: $0, extension: "md") }
             .filter { !$0.hasPrefix("docs/api/") }
         for page in pages + ["README.md", "CONTRIBUTING.md"] {
             let text = try String(contentsOf: packageFolder.appending(path: page), encoding: .utf8)
@@ -198,20 +198,6 @@ private func tracker(request: DetectionRequest, camera: Camera) throws -> Detect
             line.isEmpty || ["import ", "internal import ", "// "].contains { line.hasPrefix($0) }
         }
         return "\n" + code.joined(separator: "\n") + "\n"
-    }
-
-    /// The paths of the files in a folder and its subfolders, without hidden ones, relative to the package.
-    private static func files(in folder: String, extension suffix: String) throws -> [String] {
-        let names = try #require(FileManager.default.enumerator(atPath: packageFolder.appending(path: folder).path))
-        var files: [String] = []
-        while let name = names.nextObject() as? String {
-            if name.split(separator: "/").last?.hasPrefix(".") == true {
-                names.skipDescendants()
-            } else if name.hasSuffix(".\(suffix)") {
-                files.append("\(folder)/\(name)")
-            }
-        }
-        return files.sorted()
     }
 
     @Test("The examples of summaries, custom layers, observers, objectives and optimizers run")
