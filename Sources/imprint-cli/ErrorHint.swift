@@ -118,6 +118,9 @@ func hint(for error: any Error) -> String? {
 private func hint(forWrongModel error: SafetensorsError) -> String? {
     switch error.problem {
     case .otherKind(.image), .otherKind(.otherImage): "If the command takes photos, name the model before them."
+    case .otherKind(.model(.tensorFlowLite)):
+        "imprint import converts the face detector BlazeFace: imprint import \(shellQuoted(error.path)) --detector blazeface --output "
+            + "model.imprint"
     case .otherKind(.model(let format)) where format.isImportable:
         "imprint import converts it: imprint import \(shellQuoted(error.path)) --output model.imprint"
     case .otherKind(.model): "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."

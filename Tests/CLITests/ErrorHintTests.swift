@@ -150,9 +150,8 @@ import Testing
     @Test(
         "A model of another program where a model is expected has the command that imports it",
         arguments: [
-            ([8, 7, 0x12, 2, 0x61, 0x62, 0x3A, 0, 0x42, 0], "an ONNX model"),
+            (onnxStart, "an ONNX model"),
             ([8, 4, 0x12, 0, 0x18, 0, 0x20, 0, 0xC2, 0x0C, 0], "a Core ML model"),
-            (Array("\u{1C}\0\0\0TFL3".utf8), "a TensorFlow Lite model"),
             (archive, "a PyTorch checkpoint"),
         ] as [([UInt8], String)])
     func otherModels(content: [UInt8], kind: String) throws {
@@ -163,6 +162,17 @@ import Testing
             #expect("\(error)".contains("it seems to be \(kind)."))
             #expect(
                 hint(for: error) == "imprint import converts it: imprint import '\(file.path)' --output model.imprint")
+        }
+    }
+
+    @Test("A TensorFlow Lite model where a model is expected has the command that imports BlazeFace")
+    func tensorFlowLite() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "other model")
+            try Data("\u{1C}\0\0\0TFL3".utf8).write(to: file)
+            let error = try #require(throws: SafetensorsError.self) { try ModelFile(contentsOf: file) }
+            let command = "imprint import '\(file.path)' --detector blazeface --output model.imprint"
+            #expect(hint(for: error) == "imprint import converts the face detector BlazeFace: \(command)")
         }
     }
 
