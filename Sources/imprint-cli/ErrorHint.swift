@@ -181,6 +181,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
             true
         default: false
         }
+    case let error as ExportError: if case .notUpdatable = error.problem { true } else { false }
     case let error as HintedError: isWrongUsage(error.error)
     case let error as LocatedError: isWrongUsage(error.error)
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
