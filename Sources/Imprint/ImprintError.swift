@@ -64,6 +64,10 @@ public enum ImprintError: DescribedError, Equatable {
     case missingValidationPhotos(count: Int)
     /// The checkpoint belongs to a run with other settings.
     case checkpointMismatch(file: String, setting: String, found: String, expected: String)
+    /// The checkpoint belongs to a run before a change of its input files.
+    ///
+    /// `input` names them: the artwork, the backgrounds, the boxes or the base model.
+    case checkpointOfOtherFiles(file: String, input: String)
     /// The checkpoint cannot be read; the reason names the file.
     case unusableCheckpoint(reason: String)
     /// The classifier does not have this label.
@@ -177,6 +181,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .checkpointMismatch(let file, let setting, let found, let expected):
             "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and is now \(found). "
                 + "Set it back to resume, or start a new run with another checkpoint folder"
+        case .checkpointOfOtherFiles(let file, let input):
+            "\(file) is the checkpoint of a run before a change of the \(input): files were added, removed or edited. "
+                + "Restore the earlier files to resume, or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
             "\(label.debugDescription)\(similarityNote(for: label, known: known)) is not a label of the classifier. "
                 + "Use one of its labels: \(abbreviated(known))"

@@ -61,19 +61,15 @@ struct FoldStore {
     ) -> CrossValidationError? {
         let names = Set(kept.keys).union(settings.keys).sorted().filter { kept[$0] != settings[$0] }
         for name in names {
-            let (found, expected) = (withoutDigests(settings[name]), withoutDigests(kept[name]))
+            let (found, expected) = (settings[name].map(withoutDigests), kept[name].map(withoutDigests))
             guard found == expected else {
-                return .otherSettings(folder: folder, setting: name, found: found, expected: expected)
+                return .otherSettings(
+                    folder: folder, setting: name, found: found ?? "not set", expected: expected ?? "not set")
             }
         }
         // The setting of the network has the digest of the base model.
         let inputs = names.map { $0 == "network" ? "base model" : $0 }
         return inputs.isEmpty ? nil : .otherInputs(folder: folder, inputs: inputs)
-    }
-
-    /// Returns the value of a setting without the digests of files, such as "2 photos" for "2 photos (0123456789ab)".
-    private static func withoutDigests(_ value: String?) -> String {
-        value?.replacing(#/ ?\(?\b[0-9a-f]{12}\b\)?/#, with: "") ?? "not set"
     }
 
     /// Returns a finished fold, or nil if the folder does not have it.

@@ -127,13 +127,21 @@ final class CheckpointStore {
 
 extension Checkpoint {
     /// Checks that a run with this network, these labels and these settings can resume from the checkpoint.
+    /// - Throws: `ImprintError.checkpointMismatch` if it cannot, `ImprintError.checkpointOfOtherFiles` if only its files differ.
     func checkFits(
         _ network: Network, labels: [String], settings: [String: String], file: URL
     )
         throws(ImprintError)
     {
         func mismatch(_ setting: String, _ found: String, _ expected: String) -> ImprintError {
-            .checkpointMismatch(file: file.path, setting: setting, found: found, expected: expected)
+            // People do not know the digests of their files.
+            let (input, expectedInput) = (
+                inputFiles(ofSetting: setting, value: found), inputFiles(ofSetting: setting, value: expected)
+            )
+            let foundText = input == nil ? found : withoutDigests(found)
+            let expectedText = expectedInput == nil ? expected : withoutDigests(expected)
+            if let input, foundText == expectedText { return .checkpointOfOtherFiles(file: file.path, input: input) }
+            return .checkpointMismatch(file: file.path, setting: setting, found: foundText, expected: expectedText)
         }
         // Another kind of model also has other labels and settings.
         let (kind, expectedKind) = (Self.kindOfModel(settings), Self.kindOfModel(self.settings))

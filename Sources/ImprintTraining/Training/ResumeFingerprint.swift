@@ -15,6 +15,21 @@ private func entries(of hyperparameters: some Any, without excluded: Set<String>
         uniqueKeysWithValues: texts.filter { !excluded.contains($0.property) }.map { ($0.name, $0.value) })
 }
 
+/// Returns the value of a setting without the digests of files, such as "2 photos" for "2 photos (0123456789ab)"; "set" for only a digest.
+func withoutDigests(_ value: String) -> String {
+    let text = value.replacing(#/ ?\(?\b[0-9a-f]{12}\b\)?/#, with: "")
+    return text.isEmpty ? "set" : text
+}
+
+/// Returns the name of the files whose digests the value of a setting contains, such as "artwork"; nil if it does not describe files.
+func inputFiles(ofSetting name: String, value: String) -> String? {
+    switch name {
+    case "artwork", "backgrounds", "boxes", "base model": name
+    case "network": value.hasPrefix("base ") ? "base model" : nil
+    default: nil
+    }
+}
+
 extension ClassifierConfiguration {
     /// Describes the network or the base model for the fingerprint.
     private func startDescription(digest: String?) -> String {

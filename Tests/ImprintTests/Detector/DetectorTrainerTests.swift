@@ -109,15 +109,15 @@ import Testing
             try ImageFile.write(image, to: file)
             let other = try Artwork(contentsOf: file)
             #expect(other.name == artwork.name)
-            for (artwork, backgrounds) in [(other, nil), (artwork, [])] as [(Artwork, [URL]?)] {
-                let error = #expect(throws: ImprintError.self) {
-                    try run(photos, artwork, checkpoints: options, backgrounds: backgrounds)
-                }
-                guard case .checkpointMismatch = try #require(error) else {
-                    Issue.record("\(String(describing: error))")
-                    continue
-                }
+            let checkpoint = options.folder.appending(path: CheckpointOptions.fileName).path
+            #expect(throws: ImprintError.checkpointOfOtherFiles(file: checkpoint, input: "artwork")) {
+                try run(photos, other, checkpoints: options)
             }
+            #expect(
+                throws: ImprintError.checkpointMismatch(
+                    file: checkpoint, setting: "backgrounds", found: "drawn patterns",
+                    expected: "the photos without a logo")
+            ) { try run(photos, artwork, checkpoints: options, backgrounds: []) }
         }
     }
 
