@@ -61,12 +61,16 @@ import Testing
     }
 
     @Test("If sharing ends, a connection does not wait for the server") func drainingAfterEnd() throws {
-        let (socket, server) = try socketPair()
+        // Two connections, because `end` shuts down the one to the device.
+        let (socket, device) = try socketPair()
+        let (connection, server) = try socketPair()
+        defer { for end in [socket, device, connection, server] { try? end.close() } }
         let relay = TLSRelay(socket, device: "192.0.2.1")
         relay.end()
-        relay.drain(socket)
-        try server.close()
-        try socket.close()
+        relay.drain(connection)
+        // The server has not ended the connection.
+        try Self.write(Self.bytes(1), to: server)
+        #expect(Self.read(from: connection, count: 1) == Self.bytes(1))
     }
 
     // MARK: Whole connections

@@ -265,11 +265,30 @@ import Testing
             #expect(run.errors.contains("training was stopped too early"), "\(run.errors)")
             let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
             #expect(checkpoint.labels == ["Leaf", "none"] && checkpoint.state.progress.batch > 0)
-            let other = try shell(
+        }
+    }
+
+    @Test("Resuming a detector's checkpoint with train is an error that names train-detector") func otherKindOfModel()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 6)
+            try FileManager.default.createDirectory(
+                at: folder.appending(path: "run"), withIntermediateDirectories: true)
+            var builder = NetworkBuilder(name: "line", input: TensorShape(channels: 1))
+            builder.add(Dense(outputChannels: 1), named: "line")
+            try Checkpoint(
+                network: builder.network(), labels: ["Leaf", "none"], settings: ["backgrounds": "drawn patterns"],
+                images: .init(digests: [], training: [], validation: [], leakage: nil),
+                state: TrainingState(
+                    progress: TrainingProgress(learningRate: 0.1, plannedRounds: 1), parameters: [1, 2],
+                    optimizer: ["firstMoments": [3, 4], "secondMoments": [5, 6]])
+            ).write(to: folder.appending(path: "run/checkpoint.safetensors"))
+            let run = try shell(
                 "$imprint train photos --output m.imprint --input-size 16 --width 0.25 --checkpoint run --resume",
                 folder: folder)
-            #expect(other.status == 1 && other.errors.contains("it was a detector and is now a classifier"))
-            #expect(other.errors.contains("imprint train-detector --resume continues the run."), "\(other.errors)")
+            #expect(run.status == 1 && run.errors.contains("it was a detector and is now a classifier"))
+            #expect(run.errors.contains("imprint train-detector --resume continues the run."), "\(run.errors)")
         }
     }
 

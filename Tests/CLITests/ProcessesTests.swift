@@ -56,7 +56,10 @@ struct ProcessesTests {
             ("processes 2 \(training) --output m.imprint --epochs 0", "--epochs"),
             ("processes 2 bench layers", "only \"imprint bench train\""),
             // Only the first process creates the folder of checkpoints.
-            ("touch file; processes 2 \(training) --output m.imprint --checkpoint file/run", "Error:"),
+            (
+                "touch file; processes 2 \(training) --output m.imprint --checkpoint file/run",
+                "file/run: cannot be written (Not a directory)"
+            ),
         ])
     func errors(script: String, message: String) throws {
         try withTemporaryFolder { folder in

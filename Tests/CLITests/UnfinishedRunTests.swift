@@ -1,6 +1,4 @@
 import Foundation
-import ImprintModel
-import ImprintNetwork
 import TestSupport
 import Testing
 
@@ -98,21 +96,5 @@ import Testing
             let note = "Training was already finished, so the model is not trained on the changed photos"
             #expect(run.status == 0 && run.errors.components(separatedBy: note).count == 2, "\(run.errors)")
         }
-    }
-
-    @Test("A record continues another one with the same settings and data if it begins with the same epochs")
-    func continuation() {
-        let epochs = (1...3).map { EpochMetrics(epoch: $0, loss: 1 / Float($0), accuracy: 0.5, learningRate: 0.1) }
-        func record(_ history: [EpochMetrics], digest: String = "a", seed: UInt64 = 0) -> TrainingRecord {
-            var hyperparameters = ClassifierHyperparameters()
-            hyperparameters.seed = seed
-            return TrainingRecord(.classifier(hyperparameters), dataDigest: digest, history: history)
-        }
-        let later = record(epochs)
-        #expect(later.continues(record(Array(epochs.prefix(2)))) && later.continues(later))
-        #expect(!record(Array(epochs.prefix(2))).continues(later))
-        #expect(!later.continues(record([])) && !later.continues(record(Array(epochs.dropFirst()))))
-        #expect(!later.continues(record(Array(epochs.prefix(2)), digest: "b")))
-        #expect(!later.continues(record(Array(epochs.prefix(2)), seed: 1)))
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import ImprintImages
 import ImprintModel
+import ImprintNetwork
 import Testing
 
 @Suite struct HyperparameterDecodingTests {
@@ -227,5 +228,21 @@ import Testing
         let stored = try #require(
             JSONSerialization.jsonObject(with: JSONEncoder().encode(record)) as? [String: Any])
         #expect((stored["schedule"] as? [String: Any])?["warmUpSteps"] as? Int == steps)
+    }
+
+    @Test("A record continues another one with the same settings and data if it begins with the same epochs")
+    func continuation() {
+        let epochs = (1...3).map { EpochMetrics(epoch: $0, loss: 1 / Float($0), accuracy: 0.5, learningRate: 0.1) }
+        func record(_ history: [EpochMetrics], digest: String = "a", seed: UInt64 = 0) -> TrainingRecord {
+            var hyperparameters = ClassifierHyperparameters()
+            hyperparameters.seed = seed
+            return TrainingRecord(.classifier(hyperparameters), dataDigest: digest, history: history)
+        }
+        let later = record(epochs)
+        #expect(later.continues(record(Array(epochs.prefix(2)))) && later.continues(later))
+        #expect(!record(Array(epochs.prefix(2))).continues(later))
+        #expect(!later.continues(record([])) && !later.continues(record(Array(epochs.dropFirst()))))
+        #expect(!later.continues(record(Array(epochs.prefix(2)), digest: "b")))
+        #expect(!later.continues(record(Array(epochs.prefix(2)), seed: 1)))
     }
 }

@@ -382,24 +382,4 @@ import Testing
             #expect(throws: error(["a", "b"])) { try run(photos, artwork) }
         }
     }
-
-    @Test(
-        "Detections of a checkpoint that are damaged or in missing photos are rejected",
-        arguments: [
-            (#"{"mined":[],"found":[]}"#, nil), (#"{"mined":[]}"#, "damaged"), ("", "damaged"),
-            (#"{"mined":[DETECTION],"found":[]}"#, "a detection is in photo 3, but there are 3 such photos"),
-            (#"{"mined":[],"found":[DETECTION]}"#, "a detection is in photo 3, but there are 2 such photos"),
-        ] as [(String, String?)])
-    func damagedState(text: String, expected: String?) throws {
-        let detection = DetectorPatches.Detection(
-            imageIndex: 3, peak: PyramidScanner.Peak(score: 1, x: 2, y: 3, side: 96))
-        let json = String(decoding: try JSONEncoder().encode(detection), as: UTF8.self)
-        let state = Result { () throws(TrainingStateError) in
-            try DetectorObjective.State.decoded(text.replacing("DETECTION", with: json), negatives: 3, positives: 2)
-        }
-        switch state {
-        case .success: #expect(expected == nil)
-        case .failure(let error): #expect(expected.map(error.reason.contains) == true, "\(error.reason)")
-        }
-    }
 }
