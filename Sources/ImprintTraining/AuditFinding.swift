@@ -95,7 +95,7 @@ extension Audit.Finding.Kind {
     public var title: String {
         switch self {
         case .acrossLabels: "Near-duplicates with different labels"
-        case .similarLabels: "Labels that are easily confused"
+        case .similarLabels: "Labels with almost the same spelling"
         case .acrossSplits: "Leakage between training and validation"
         case .unreadable: "Unreadable files"
         case .truncated: "Truncated or damaged photos"

@@ -16,8 +16,8 @@ struct PhotoOutputOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Write a JPEG of each photo, with its result drawn on it, into DIR; short side at most \(ImageAnnotation.shortSide) pixels, and at "
-                + "least \(ImageAnnotation.minimumShortSide), to which smaller photos are enlarged.",
+            "Write a JPEG of each photo, with its result drawn on it, into DIR; short side \(ImageAnnotation.minimumShortSide) to "
+                + "\(ImageAnnotation.shortSide) pixels, less for long, narrow photos.",
             valueName: "dir"))
     var annotate: String?
 

@@ -190,7 +190,7 @@ import Testing
         let findings = audit.findings.filter { $0.kind == .similarLabels }
         #expect(findings.map(\.reason) == ["\"CAT\", \"cat\""] && findings.allSatisfy { $0.files.isEmpty })
         let page = AuditReport(audit, title: "Cats", workers: Workers(1)).html
-        #expect(page.contains("Labels that are easily confused"))
+        #expect(page.contains("Labels with almost the same spelling"))
     }
 
     @Test("The audit of a list finds near-duplicates with different labels") func audit() throws {
