@@ -11,7 +11,7 @@ package struct ProcessFailedError: Error, CustomStringConvertible, Equatable {
 extension ProcessGroup {
     /// Runs a closure that can fail in some of the processes, and throws in all of them if it fails in any.
     ///
-    /// If a process failed alone, the others would wait forever for its next message. Use it between two exchanges for everything that depends
+    /// Otherwise, the other processes would wait forever for a message of the failed one. Use it between two exchanges for everything that depends
     /// on the machine, such as files and memory. All processes must call it at the same point. The closure must not exchange messages.
     /// - Returns: The result of the closure, if it succeeds in all processes.
     /// - Throws: The error of the closure; `ProcessFailedError` if it fails only in other processes.

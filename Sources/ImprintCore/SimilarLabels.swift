@@ -31,7 +31,7 @@ package func similarLabel(to text: String, in labels: [String]) -> String? {
 
 /// Returns the label that an unknown one probably means, as a remark for an error message: ` (similar to "Ring")`.
 ///
-/// It is a similar label or, if there is none, the label with the smallest edit distance, which is at most a quarter of the characters of `unknown`.
+/// It is a similar label, otherwise the label with the smallest edit distance, which is at most a quarter of the characters of `unknown`.
 /// - Returns: The remark; empty if no label is near, or if `unknown` is one of the labels.
 package func similarityNote(for unknown: String, known: [String]) -> String {
     (similarLabel(to: unknown, in: known) ?? nearestLabel(to: unknown, in: known)).map {

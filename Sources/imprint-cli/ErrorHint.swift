@@ -107,7 +107,7 @@ func hint(for error: any Error) -> String? {
         case .foreign: "imprint import converts a PyTorch checkpoint to a model file."
         default: nil
         }
-    case FileError.cannotRead(let path, _) where URL(filePath: path).pathExtension == "mlpackage":
+    case FileError.cannotRead(let path, _) where path.hasSuffix(".mlpackage") && FileStatus(URL(filePath: path)) != nil:
         "imprint import converts a Core ML package to a model file."
     case let error as SafetensorsError: hint(forWrongModel: error)
     default: nil

@@ -111,15 +111,15 @@ struct ExportCommand: ParsableCommand {
     private func checkExtension() throws {
         let name = URL(filePath: output).pathExtension.lowercased()
         let advice = "Choose a name that ends in .\(format.fileExtension)"
-        if format == .coreml && name == "mlpackage" {
+        if name == "mlpackage" {
             throw ValidationError(
-                "--output: \(output): a Core ML package is a folder, and --to coreml writes a single file. \(advice).")
+                "--output: \(output): a Core ML package is a folder, and imprint export writes a single file. \(advice)."
+            )
         }
-        let fileExtension = name == "mlpackage" ? "mlmodel" : name
-        let other = Format.allCases.first { $0 != format && $0.fileExtension == fileExtension }
+        let other = Format.allCases.first { $0 != format && $0.fileExtension == name }
         if let other {
             throw ValidationError(
-                "--output: \(output): the name is that of \(other.kind.withArticle), but --to is \(format.rawValue). \(advice), or --to "
+                "--output: \(output): the extension is that of \(other.kind.withArticle), but --to is \(format.rawValue). \(advice), or --to "
                     + "\(other.rawValue).")
         }
     }

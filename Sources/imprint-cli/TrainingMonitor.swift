@@ -234,7 +234,9 @@ struct TrainingMonitor {
                         ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
         }
-        if let resumed = started.resumed, !resumed.hasSameImages, !hasTrained {
+        if let resumed = started.resumed, !resumed.hasSameImages, !hasTrained,
+            !result.ending.isEarly
+        {
             Terminal.warn(
                 "Training was already finished, so the model is not trained on the changed photos, and its record describes the earlier ones. "
                     + "Start a new run to train on the changed photos.")

@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "A connection keeps its port until the server has ended it, also after its time limit, whatever the server still sends",
+        "A connection keeps its port until the server has sent all bytes and ended it, also after the time limit",
         arguments: counts, [true, false])
     func draining(count: Int, serverEndsFirst: Bool) throws {
         let (socket, server) = try socketPair()

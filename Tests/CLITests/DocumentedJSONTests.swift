@@ -122,7 +122,7 @@ import Testing
         return try #require(object as? [String: Any], "\(texts[line.position])")
     }
 
-    /// Writes photos, one of which is unreadable, their boxes, the artwork of a logo, and a detector.
+    /// Writes photos with their boxes, an unreadable photo, the artwork of a logo, and a detector.
     private func writeFiles(to folder: URL) throws {
         let photos = folder.appending(path: "photos")
         try writeImages(to: photos, count: 40)

@@ -89,7 +89,8 @@ struct FoldStore {
         }
     }
 
-    /// Returns the reason why the model of a finished fold cannot be read, as a sentence; nil if it can, or if it was deleted.
+    /// Returns the damage to the model of a finished fold, as a sentence; nil if the model can be read, or if it was deleted.
+    /// - Throws: `CrossValidationError.unusableFold` if the file is intact, but not a model that this version reads, so that it is not replaced.
     func damageOfModel(_ split: CrossValidationRunner.Split) throws -> String? {
         let file = file(split.number, split.seed, "imprint")
         guard FileManager.default.fileExists(atPath: file.path) else { return nil }
@@ -97,11 +98,17 @@ struct FoldStore {
             _ = try ModelFile(contentsOf: file)
             return nil
         } catch let error as ModelFileError {
-            return error.finding
+            switch error.problem {
+            case .damaged, .incomplete, .missingMetadata, .invalidMetadata, .invalidScales, .notFinite:
+                return error.finding
+            default: throw Self.unusable(file, finding: error.finding)
+            }
         } catch let error as SafetensorsError {
-            // The file may be intact.
-            if case .outOfMemory = error.problem { throw error }
-            return error.finding
+            switch error.problem {
+            case .outOfMemory: throw error
+            case .otherKind: throw Self.unusable(file, finding: error.finding)
+            default: return error.finding
+            }
         }
     }
 
@@ -232,6 +239,12 @@ struct FoldStore {
 
     private static func unusable(_ file: URL, _ reason: String) -> CrossValidationError {
         .unusableFold(file: file.displayPath, reason: reason)
+    }
+
+    /// Returns the error for a file, from a sentence that begins with its path.
+    private static func unusable(_ file: URL, finding: String) -> CrossValidationError {
+        let reason = finding.replacing("\(file.displayPath): ", with: "", maxReplacements: 1)
+        return unusable(file, reason.hasSuffix(".") ? String(reason.dropLast()) : reason)
     }
 
     private static func read<Value: Decodable>(_ file: URL) throws -> Value {

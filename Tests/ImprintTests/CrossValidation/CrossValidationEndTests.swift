@@ -106,6 +106,28 @@ import Testing
         }
     }
 
+    @Test("A file of another kind in the place of a kept model is an error, and is not replaced") func otherFile()
+        throws
+    {
+        try withImages(perLabel: 6) { folder in
+            try withTemporaryFolder { root in
+                let kept = root.appending(path: "kept", directoryHint: .isDirectory)
+                let validation = try validation(folder, keptFolds: kept)
+                _ = try validation.run()
+                let file = kept.appending(path: "seed-0-fold-1.imprint")
+                let document = Data("%PDF-1.7 a document".utf8)
+                try document.write(to: file)
+                let error = #expect(throws: CrossValidationError.self) { try validation.run() }
+                guard case .unusableFold(file.path, let reason)? = error else {
+                    Issue.record("unexpected: \(String(describing: error))")
+                    return
+                }
+                #expect(reason.hasSuffix("it seems to be a PDF") && !reason.contains(file.path), "\(reason)")
+                #expect(try Data(contentsOf: file) == document)
+            }
+        }
+    }
+
     @Test("Kept folds of other photos are an error in words") func otherPhotos() throws {
         try withImages(perLabel: 6) { folder in
             try withTemporaryFolder { root in
