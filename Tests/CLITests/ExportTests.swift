@@ -86,7 +86,10 @@ import Testing
                 "the extension is that of a Core ML model, but --to is onnx. Choose a name that ends in .onnx, or --to coreml."
             ),
             ("m.imprint --to onnx --output o.MLPackage", 64, "a Core ML package is a folder"),
-            ("m.imprint --to coreml --output o.imprint", 64, "the extension is that of a model file, but --to is coreml."),
+            (
+                "m.imprint --to coreml --output o.imprint", 64,
+                "the extension is that of a model file, but --to is coreml."
+            ),
             ("m.imprint --to imprint --output o.onnx", 64, "the extension is that of an ONNX model"),
             ("m.imprint --to coreml --output o.mlpackage", 64, "a Core ML package is a folder"),
             ("m.imprint --to onnx --output nowhere/o", 1, "nowhere"),
