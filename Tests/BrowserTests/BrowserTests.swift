@@ -41,9 +41,10 @@ import Testing
 
     @Test("Failing expressions and missing pages are errors") func failures() throws {
         try withPage("") { page in
-            #expect(throws: Python.Failure.self) {
+            let failure = #expect(throws: Python.Failure.self) {
                 try Browser.look(at: page, for: ["text": "nothing.here"], as: Text.self)
             }
+            #expect(failure?.messages.contains("nothing is not defined") == true)
             #expect(throws: Python.Failure.self) {
                 try Browser.look(at: page.appending(path: "gone"), for: ["text": "document.title"], as: Text.self)
             }

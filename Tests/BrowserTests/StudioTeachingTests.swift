@@ -121,6 +121,8 @@ import Testing
             let sight: Browser.Sight<Collected> = try await StudioSamples.look(
                 studio, Browser.View(width: width, camera: try StudioSamples.camera([.stripes], in: folder)),
                 [
+                    // The camera can start after the page; until then, there is no image to collect.
+                    .wait("\(Page.text("percent")) !== '–'"),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("\(Self.counts).length === 1"),
                     // A text field removes the newline and the spaces around it.

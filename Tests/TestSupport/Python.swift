@@ -22,18 +22,26 @@ public enum Python {
         guard let path else { throw CocoaError(.executableNotLoadable) }
         let process = Process()
         let output = Pipe()
+        let errors = FileManager.default.temporaryDirectory.appending(path: "imprint-test-\(UUID().uuidString).txt")
+        try Data().write(to: errors)
+        defer { try? FileManager.default.removeItem(at: errors) }
         process.executableURL = URL(filePath: path)
         process.arguments = [packageFolder.appending(path: "Tests/\(script)").path] + arguments
         process.standardOutput = output
+        process.standardError = try FileHandle(forWritingTo: errors)
         try process.run()
         let data = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(script: script, arguments: arguments) }
+        guard process.terminationStatus == 0 else {
+            let messages = String(decoding: try Data(contentsOf: errors), as: UTF8.self)
+            throw Failure(messages: messages, script: script, arguments: arguments)
+        }
         return data
     }
 
-    /// The error if a script fails; its messages are on standard error.
+    /// The error if a script fails, with what it wrote to standard error.
     public struct Failure: Error {
+        public let messages: String
         let script: String
         let arguments: [String]
     }
