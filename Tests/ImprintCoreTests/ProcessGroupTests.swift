@@ -77,6 +77,28 @@ import Testing
         }
     }
 
+    @Test(
+        "If a closure is cancelled in one process, it is cancelled in all, unless it fails in another",
+        arguments: [false, true])
+    func cancelTogether(fails: Bool) async throws {
+        let results = try await inProcesses(4) { group -> String in
+            do {
+                try group.failTogether { () throws -> Void in
+                    if group.rank == 0 { throw CancellationError() }
+                    if fails && group.rank == 2 { throw Failure(description: "error 2") }
+                }
+                return "done"
+            } catch is CancellationError {
+                return "cancelled"
+            } catch {
+                return "\(error)"
+            }
+        }
+        let failure = "process 2 has failed: error 2."
+        let expected = fails ? [failure, failure, "error 2", failure] : Array(repeating: "cancelled", count: 4)
+        #expect(results == expected)
+    }
+
     @Test("An error without a description and a value that the first process cannot encode end all processes")
     func failsWithoutDescription() async throws {
         let results = try await inProcesses(2) { group -> [Bool] in

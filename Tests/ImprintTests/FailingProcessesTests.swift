@@ -156,6 +156,44 @@ import Testing
         #expect(errors[1 - rank] == "process \(rank) has failed: \(expected.sentence)")
     }
 
+    @Test("If a process stops a scan, all processes stop it after the same portion, even with other numbers of threads")
+    func stoppedScan() async throws {
+        let portions = try await inProcesses(2) { group -> [Int] in
+            let start = try DetectorStart(base: nil, logos: 1)
+            let parameters = try start.parameters(seed: 1)
+            var evaluator = DetectorEvaluator(
+                labels: ["cross", "other"], logos: ["cross"], photos: DetectorPhotos(),
+                workers: Workers(1 + group.rank, processes: group), compositeCount: 1)
+            var portions: [Int] = []
+            evaluator.onPortion = { done, _ in
+                portions.append(done)
+                if group.rank == 1 && portions.count == 2 { throw CancellationError() }
+            }
+            // One process has 25 of them, the other one 24.
+            let images = (0..<49).map { _ in PatchSource(RasterImage(width: 70, height: 50)) }
+            do {
+                _ = try evaluator.scan(images, start.network, parameters, peaks: 1)
+                Issue.record("the scan was not stopped")
+            } catch is CancellationError {}
+            return portions
+        }
+        #expect(portions == [[8, 16], [8, 16]])
+    }
+
+    @Test("A scan covers all images if some processes have no image in the last portion", arguments: [1, 3, 33])
+    func unevenScan(count: Int) async throws {
+        let scanned = try await inProcesses(2) { group -> Int in
+            let start = try DetectorStart(base: nil, logos: 1)
+            let evaluator = DetectorEvaluator(
+                labels: ["cross", "other"], logos: ["cross"], photos: DetectorPhotos(),
+                workers: Workers(1, processes: group), compositeCount: 1)
+            let images = (0..<count).map { _ in PatchSource(RasterImage(width: 70, height: 50)) }
+            let scans = try evaluator.scan(images, start.network, try start.parameters(seed: 1), peaks: 1)
+            return scans.count { $0 != nil }
+        }
+        #expect(scanned == [count, count])
+    }
+
     @Test("Processes that make different checks end with an error") func differentChecks() async throws {
         let errors = try await failures { group in
             let common: [(name: String, value: String)] = [("photos", "a")]

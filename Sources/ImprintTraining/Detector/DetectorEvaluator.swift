@@ -21,7 +21,7 @@ struct DetectorEvaluator {
     /// Called on the caller's thread after each portion of scanned images, with the number of finished images and of all images of the scan that
     /// this process reads; throws if the scan should end.
     ///
-    /// It must not throw if several processes train together: the others would report an error instead of a stopped run.
+    /// If several processes train together, an error ends the scan in all of them, and so does `CancellationError`.
     var onPortion: (_ done: Int, _ of: Int) throws -> Void = { _, _ in }
 
     /// The number of images that a thread scans in a portion.
@@ -41,13 +41,8 @@ struct DetectorEvaluator {
         let order = sources.indices.sorted {
             (sources[$0].width, sources[$0].height, $0) < (sources[$1].width, sources[$1].height, $1)
         }
-        let processes = workers.processes
-        let (first, step) = (processes?.rank ?? 0, processes?.count ?? 1)
-        let own = stride(from: first, to: order.count, by: step).map { order[$0] }
-        var scans = try processes.failTogether {
-            try scanPortions(of: own, in: sources, network, parameters, peaks: peaks)
-        }
-        if let processes {
+        var scans = try scanPortions(of: order, in: sources, network, parameters, peaks: peaks)
+        if let processes = workers.processes {
             // The logits of a diverged network are not finite.
             let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
             encoder.nonConformingFloatEncodingStrategy = .convertToString(
@@ -66,31 +61,41 @@ struct DetectorEvaluator {
         return scans.sorted { $0.index < $1.index }.map(\.scans)
     }
 
-    /// Detects logos in images, in portions.
-    /// - Parameter indices: The indices of the images to scan, sorted by their shape.
+    /// Detects logos in this process's share of the images, in portions.
+    /// - Parameter order: The indices of all images, sorted by their shape.
     private func scanPortions(
-        of indices: [Int], in sources: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
+        of order: [Int], in sources: [PatchSource], _ network: Network, _ parameters: Parameters, peaks: Int
     ) throws -> [IndexedScans] {
         // Each thread keeps its plans from one portion to the next.
         let scanners = (0..<workers.count).map { _ in
             PyramidScanner(
                 network, parameters: parameters, preprocessing: preprocessing, detector: detector, shapes: 1)
         }
-        let size = Self.portionPerThread * workers.count
+        let processes = workers.processes
+        let (rank, processCount) = (processes?.rank ?? 0, processes?.count ?? 1)
+        let own = stride(from: rank, to: order.count, by: processCount).map { order[$0] }
+        // All processes have the same number of portions, even if their numbers of threads and images differ.
+        let size = Self.portionPerThread * (processes?.minimum(workers.count) ?? workers.count)
+        let largestShare = (order.count + processCount - 1) / processCount
         var all: [IndexedScans] = []
-        for start in stride(from: 0, to: indices.count, by: size) {
-            let end = min(start + size, indices.count)
-            let parts = workers.parallelMap(workers.count) { worker in
-                Result { () -> [IndexedScans] in
-                    try stride(from: start + worker, to: end, by: workers.count).map { turn in
-                        let index = indices[turn]
-                        let scans = try image(of: sources[index]).map { try scanners[worker].scan($0, peaks: peaks) }
-                        return IndexedScans(index: index, scans: scans)
+        for start in stride(from: 0, to: largestShare, by: size) {
+            let end = min(start + size, own.count)
+            all += try processes.failTogether {
+                let parts = workers.parallelMap(workers.count) { worker in
+                    Result { () -> [IndexedScans] in
+                        try stride(from: start + worker, to: end, by: workers.count).map { turn in
+                            let index = own[turn]
+                            let scans = try image(of: sources[index]).map {
+                                try scanners[worker].scan($0, peaks: peaks)
+                            }
+                            return IndexedScans(index: index, scans: scans)
+                        }
                     }
                 }
+                let scans = try parts.flatMap { try $0.get() }
+                if start < end { try onPortion(end, own.count) }
+                return scans
             }
-            all += try parts.flatMap { try $0.get() }
-            try onPortion(end, indices.count)
         }
         return all
     }

@@ -9,8 +9,7 @@
 /// `stop()` ends the run after the current step or, while photos are compared or a detector scans them, after the current portion of photos. The
 /// last event is `finished`, with the model of the completed epochs. Before the end of the first epoch, there is no model, so the run ends with
 /// the error `ImprintError.stoppedTooEarly` instead. The error has the checkpoint to resume from, if there is one. A stopped scan or validation
-/// is repeated after a resume. If several processes train together, a scan is finished first. The final validation and calibration, which make
-/// the model, are always finished.
+/// is repeated after a resume. The final validation and calibration, which make the model, are always finished.
 ///
 /// A run also ends with the model of the completed epochs if too few photos are still readable, or if training diverges after an epoch that was
 /// validated; see `TrainingResult.Ending`.

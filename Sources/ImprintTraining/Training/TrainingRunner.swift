@@ -55,8 +55,7 @@ final class TrainingRunner<Job: TrainingTask> {
         // Unowned, because the task keeps the objective, and the objective keeps the closure.
         let (objective, options) = try task.makeObjective { [unowned self] done, total in
             self.onEvent(.scanning(done: done, of: total))
-            // The other processes would report an error instead of a stopped run.
-            if self.isInLoop, self.task.processes == nil, self.shouldStop() { throw CancellationError() }
+            if self.isInLoop, self.shouldStop() { throw CancellationError() }
         }
         return try TrainingLoop(objective, options: options, checkpoints: writer)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import ImprintImages
 import ImprintModel
 import ImprintNetwork
@@ -52,6 +53,42 @@ import Testing
             let resumed = try run(checkpoints)
             #expect(resumed.ending == .completed)
             #expect(try bytes(of: resumed.model) == bytes(of: run(nil).model))
+        }
+    }
+
+    @Test("If the first of several processes stops in a scan, all end after the same portion, and the run resumes")
+    func stopOfSeveralProcesses() async throws {
+        try await withTemporaryFolder { folder in
+            let annotations = try annotatedFramesAndDiscs(in: folder.appending(path: "photos"), count: 40, seed: 1)
+            @Sendable func run(
+                _ group: ProcessGroup?, _ checkpoints: CheckpointOptions? = nil, stops: Bool = false
+            ) throws -> (model: Data, portions: [Int]) {
+                var configuration = boxConfiguration(steps: 2)
+                configuration.threads = 1
+                configuration.processes = group
+                // Each of two processes scans more photos than a portion has.
+                configuration.validation = .fraction(0.6)
+                var portions: [Int] = []
+                do {
+                    let result = try DetectorTrainer(
+                        artwork: [:], photos: nil, annotations: annotations, configuration: configuration,
+                        checkpoints: checkpoints
+                    ).train(
+                        onEvent: { if case .scanning(let done, _) = $0 { portions.append(done) } },
+                        shouldStop: { stops && !portions.isEmpty && group?.isFirst ?? true })
+                    return (try bytes(of: result.model), portions)
+                } catch ImprintError.stoppedTooEarly {
+                    return (Data(), portions)
+                }
+            }
+            let checkpoints = CheckpointOptions(
+                folder: folder.appending(path: "run"), interval: .seconds(1000), resumes: true)
+            let stopped = try await inProcesses(2) { try run($0, checkpoints, stops: true) }
+            #expect(stopped.map(\.portions) == [[8], [8]])
+            #expect(stopped.allSatisfy(\.model.isEmpty))
+            let expected = try run(nil).model
+            let resumed = try await inProcesses(2) { try run($0, checkpoints).model }
+            #expect(resumed == [expected, expected])
         }
     }
 
