@@ -108,6 +108,26 @@ import Testing
         #expect(results[0].1 == results[1].1)
     }
 
+    @Test("All processes know a photo that one of them cannot read, also if its URL is relative to a folder")
+    func relativePhotos() async throws {
+        let unreadable = try await inProcesses(2) { group -> [[Int]] in
+            let folder = URL(filePath: "/photos", directoryHint: .isDirectory)
+            let photos = (0..<5).map { index in
+                let url = URL(filePath: "\(index).png", directoryHint: .notDirectory, relativeTo: folder)
+                return TrainingPhoto(url: url, labels: [0])
+            }
+            let all = UnreadablePhotos(training: photos, validation: [], labels: ["none"])
+            let own = photos[3 * group.rank].url
+            all.add(SkippedImage(url: own, reason: .unreadable(file: own, reason: "it is missing")))
+            _ = all.share(with: group, from: 0)
+            let known = photos.indices.filter {
+                all.reason(for: PatchSource(photos[$0], width: 100, height: 100)) != nil
+            }
+            return [known, [all.all.count]]
+        }
+        #expect(unreadable == [[[0, 3], [2]], [[0, 3], [2]]])
+    }
+
     @Test("If the folder of checkpoints is in use, which only the first process notices, all processes end")
     func checkpointInUse() async throws {
         try await withTemporaryFolder { folder in

@@ -80,7 +80,7 @@ struct DetectorEvaluator {
         var all: [IndexedScans] = []
         for start in stride(from: 0, to: largestShare, by: size) {
             let end = min(start + size, own.count)
-            all += try processes.failTogether {
+            all += try processes.failTogether { () throws -> [IndexedScans] in
                 let parts = workers.parallelMap(workers.count) { worker in
                     Result { () -> [IndexedScans] in
                         try stride(from: start + worker, to: end, by: workers.count).map { turn in

@@ -22,10 +22,14 @@ final class UnreadablePhotos: Sendable {
     /// - Parameter count: The number of unreadable photos that all processes know.
     /// - Returns: Whether there are new ones in any process.
     func share(with processes: ProcessGroup, from count: Int) -> Bool {
-        let own = state.withLock { ($0.reported + $0.unreported).dropFirst(count).map(\.url.absoluteString) }
-        let all = processes.gather(Array(own.joined(separator: "\n").utf8))
-            .flatMap { String(decoding: $0, as: UTF8.self).split(separator: "\n") }
-        for url in all.compactMap({ URL(string: String($0)) }) {
+        // As positions: a relative URL has a different URL for the same text.
+        let own = state.withLock { state in
+            (state.reported + state.unreported).dropFirst(count).compactMap { state.photos[$0.url]?.position }
+        }
+        let all = processes.gather(Array(own.map(String.init).joined(separator: " ").utf8))
+            .flatMap { String(decoding: $0, as: UTF8.self).split(separator: " ").compactMap { Int($0) } }
+        for position in all {
+            let url = state.withLock { $0.items[position].url }
             add(SkippedImage(url: url, reason: .unreadableInAnotherProcess(url)))
         }
         return !all.isEmpty
@@ -72,10 +76,12 @@ private struct State {
     var unreported: [SkippedImage] = []
     var problem: ImageError?
     var affectsValidation = false
+    /// The training photos and then the validation photos; all processes have them in the same order.
+    let items: [TrainingPhoto]
     private let labels: [String]
     private var partitions: [Partition]
-    /// The partition and the labels of each photo.
-    private let photos: [URL: (partition: Int, labels: [Int])]
+    /// The partition, the labels and the index in `items` of each photo.
+    let photos: [URL: (partition: Int, labels: [Int], position: Int)]
 
     init(training: [TrainingPhoto], validation: [TrainingPhoto], labels: [String]) {
         self.labels = labels
@@ -83,8 +89,10 @@ private struct State {
             Partition(
                 items: items, readableCounts: Dictionary(items.flatMap(\.labels).map { ($0, 1) }, uniquingKeysWith: +))
         }
+        let items = training + validation
+        self.items = items
         photos = Dictionary(
-            training.map { ($0.url, (0, $0.labels)) } + validation.map { ($0.url, (1, $0.labels)) },
+            items.enumerated().map { ($1.url, ($0 < training.count ? 0 : 1, $1.labels, $0)) },
             uniquingKeysWith: { first, _ in first })
     }
 
@@ -95,7 +103,7 @@ private struct State {
     mutating func add(_ image: SkippedImage) {
         guard reasons.updateValue(reasons[image.url] ?? image.reason, forKey: image.url) == nil else { return }
         unreported.append(image)
-        guard let (index, labels) = photos[image.url] else { return }
+        guard let (index, labels, _) = photos[image.url] else { return }
         partitions[index].unreadable.append(image)
         for label in labels { partitions[index].readableCounts[label, default: 0] -= 1 }
         let partition = partitions[index]
