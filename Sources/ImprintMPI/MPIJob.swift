@@ -8,6 +8,10 @@ package final class MPIJob: Sendable {
     package let processes: ProcessGroup
     /// The time without a heartbeat after which a process counts as dead, in seconds.
     package static let timeout = 10.0
+    /// The maximum time that a failed process waits for the others to fail alike or to save a checkpoint, in seconds.
+    private static let endLimit = 60.0
+
+    private let onFailure: @Sendable (Failure) -> Void
 
     /// The index and the number of processes as the launcher states them; nil without a launcher or with a single process.
     package static func launched(
@@ -30,8 +34,12 @@ package final class MPIJob: Sendable {
     package enum Failure: Sendable {
         /// The process has sent no heartbeat for `timeout` seconds.
         case timeout(rank: Int)
-        /// The process has sent a message of another size, so it does something else than this process.
+        /// The process has sent a shorter message, so it does something else than this process.
         case mismatch(rank: Int, found: Int, expected: Int)
+        /// MPI cannot exchange messages with the process, for example because its message is longer than expected.
+        case exchange(rank: Int, reason: String)
+        /// This process has finished, but another one waits for a message of it, or cannot be reached.
+        case unfinished
     }
 
     /// Joins the other processes of the job.
@@ -45,6 +53,7 @@ package final class MPIJob: Sendable {
         guard imprint_mpi_begin(Int32(ProcessChannel.allCases.count), &rank, &count) != 0 else { throw .noThreads }
         if let launched, launched != Int(count) { throw .otherLauncher(found: Int(count), expected: launched) }
         guard ProcessGroup.validCounts.contains(Int(count)) else { throw .invalidCount(Int(count)) }
+        self.onFailure = onFailure
         processes = ProcessGroup(MPITransport(rank: Int(rank), count: Int(count), onFailure: onFailure))
         let thread = Thread {
             while true {
@@ -61,18 +70,22 @@ package final class MPIJob: Sendable {
         thread.start()
     }
 
-    /// Waits until all processes end, and leaves the job.
+    /// Waits until all processes end, and leaves the job; ends it with a failure if another process waits for a message of this one.
     package func finish() {
-        _ = imprint_mpi_wait_for_all(0, .infinity)
+        if imprint_mpi_wait_for_all(0, .infinity) == IMPRINT_MPI_RUNNING {
+            onFailure(.unfinished)
+            imprint_mpi_abort(1)
+        }
         imprint_mpi_finish()
     }
 
     /// Ends the job after an error in this process.
     ///
-    /// If all processes fail alike, for example because a file does not exist, only the first one should report it.
+    /// If all processes fail alike, for example because a file does not exist, only the first one should report it. The job ends as soon as another
+    /// process waits for a message of this one. Otherwise, the others may still be saving a checkpoint, or fail alike.
     /// - Parameter report: Called if this process should report the error.
     package func fail(code: Int32, report: () -> Void) {
-        let ending = imprint_mpi_wait_for_all(1, 2)
+        let ending = imprint_mpi_wait_for_all(1, Self.endLimit)
         if processes.isFirst || ending != IMPRINT_MPI_ALL_FAILED { report() }
         if ending == IMPRINT_MPI_RUNNING { imprint_mpi_abort(code) } else { imprint_mpi_finish() }
     }
@@ -113,11 +126,17 @@ private struct MPITransport: ProcessTransport {
         with partner: Int, sending: UnsafeRawBufferPointer, receiving: UnsafeMutableRawBufferPointer,
         channel: ProcessChannel
     ) {
-        let found = imprint_mpi_exchange(
+        var found = 0
+        let error = imprint_mpi_exchange(
             Int32(channel.rawValue), Int32(partner), sending.baseAddress, sending.count, receiving.baseAddress,
-            receiving.count)
-        guard found != receiving.count else { return }
-        onFailure(.mismatch(rank: partner, found: found, expected: receiving.count))
+            receiving.count, &found)
+        if error != 0 {
+            onFailure(.exchange(rank: partner, reason: String(cString: imprint_mpi_describe(error))))
+        } else if found != receiving.count {
+            onFailure(.mismatch(rank: partner, found: found, expected: receiving.count))
+        } else {
+            return
+        }
         imprint_mpi_abort(1)
     }
 }

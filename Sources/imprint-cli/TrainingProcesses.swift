@@ -42,6 +42,14 @@ enum TrainingProcesses {
                 report(
                     "Error: process \(rank) sent \(found) bytes to process \(own), expected \(expected). Check that all processes run the "
                         + "same program on the same files.")
+            case .exchange(let rank, let reason):
+                report(
+                    "Error: process \(own) cannot exchange messages with process \(rank): \(reason.sentence) Check that all processes "
+                        + "run the same program on the same files, and that their machines can reach each other.")
+            case .unfinished:
+                report(
+                    "Error: process \(own) has finished, but another process waits for it or cannot be reached. Check that all processes "
+                        + "run the same program on the same files.")
             }
         }
     }

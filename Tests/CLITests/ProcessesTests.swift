@@ -72,6 +72,20 @@ struct ProcessesTests {
         }
     }
 
+    @Test("If a process sends a message that is longer or shorter than expected, the job ends with an error")
+    func otherProgram() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let output = try run(
+                "processes 1 \(Self.training) --output m.imprint : -np 1 '\(tool.path)' bench train --case lenet-28",
+                in: folder)
+            #expect(output.status != 0)
+            #expect(output.errors.contains("run the same program on the same files"), "\(output.errors)")
+            // MPI has not ended the job by itself.
+            #expect(!output.errors.contains("MPI_ERRORS_ARE_FATAL"), "\(output.errors)")
+        }
+    }
+
     /// Runs a training job, sends a signal to one of its processes after the first epoch, and waits for the end of the job.
     private func interrupted(_ signal: String, in folder: URL) throws -> CommandOutput {
         try writeImages(to: folder.appending(path: "photos"), count: 40)
