@@ -22,7 +22,7 @@ struct Measurement {
     ) rethrows {
         func isLong(_ time: Duration) -> Bool {
             let isLong = time >= .seconds(seconds)
-            return processes?.fromFirst(isLong) ?? isLong
+            return processes?.broadcast(isLong) ?? isLong
         }
         for _ in 0..<2 {
             prepare()

@@ -31,7 +31,7 @@ extension ProcessGroup {
                 failure = error
             }
         }
-        let messages = gather(message)
+        let messages = allGather(message)
         if let failure { throw failure }
         if let rank = messages.firstIndex(where: { $0.first == failed }) {
             throw ProcessFailedError(rank: rank, reason: String(decoding: messages[rank].dropFirst(), as: UTF8.self))

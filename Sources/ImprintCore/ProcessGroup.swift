@@ -2,12 +2,13 @@ internal import Foundation
 
 /// A way to exchange messages between the processes of a group, such as MPI.
 package protocol ProcessTransport: Sendable {
-    /// The index of this process, from 0.
+    /// The rank: the index of this process, from 0.
     var rank: Int { get }
-    /// The number of processes.
+    /// The world size: the number of processes.
     var count: Int { get }
 
-    /// Sends bytes to another process and receives bytes from it; the other process calls it with the same sizes at the same time.
+    /// Sends bytes to another process and receives bytes from it (`MPI_Sendrecv`); the other process calls it at the same time, and receives as
+    /// many bytes as this one sends.
     ///
     /// It does not return if the other process has ended: it then ends this process, too.
     /// - Parameter channel: Messages of different channels are independent, so different threads may use them at the same time.
@@ -16,7 +17,7 @@ package protocol ProcessTransport: Sendable {
         channel: ProcessChannel)
 }
 
-/// An independent sequence of messages between processes; each belongs to one thread.
+/// An independent sequence of messages between processes, like a communicator of MPI; each belongs to one thread.
 package enum ProcessChannel: Int, CaseIterable, Sendable {
     /// The messages of the thread that trains.
     case main
@@ -24,24 +25,24 @@ package enum ProcessChannel: Int, CaseIterable, Sendable {
     case background
 }
 
-/// The processes that train a model together, in data-parallel training.
+/// The processes that train a model together, in data-parallel training, and their collective operations.
 ///
 /// Every process runs the same program with the same arguments and has all parameters. The processes divide each batch: each one reads and
 /// computes its part, and all receive the results. Sums over the images of a batch are fixed binary trees, and each process computes a
 /// subtree, so the results are bitwise identical for any number of processes.
 ///
-/// A process waits in each of these methods for the others, so all processes must call them in the same order. Code that can throw between two
+/// A process waits in each collective operation for the others, so all processes must call them in the same order. Code that can throw between two
 /// calls belongs in `failTogether(_:)`, unless it throws in all processes or in none.
 package final class ProcessGroup: @unchecked Sendable {
     /// The numbers of processes that can divide a batch: powers of two, up to the maximum number of units of a batch.
     package static let validCounts = [1, 2, 4, BatchPart.mostUnits]
 
-    /// The index of this process, from 0.
+    /// The rank: the index of this process, from 0.
     package let rank: Int
-    /// The number of processes.
+    /// The world size: the number of processes.
     package let count: Int
     private let transport: any ProcessTransport
-    private let background: BackgroundSums
+    private let background: BackgroundAllReduce
     private let received = GrowingMemory()
     private let gathered = [GrowingMemory(), GrowingMemory()]
 
@@ -51,10 +52,10 @@ package final class ProcessGroup: @unchecked Sendable {
             Self.validCounts.contains(transport.count), "\(transport.count) processes, expected \(Self.validCounts)")
         self.transport = transport
         (rank, count) = (transport.rank, transport.count)
-        background = BackgroundSums(transport)
+        background = BackgroundAllReduce(transport)
     }
 
-    /// Whether this is the first process, which writes files and prints.
+    /// Whether this is the first process (rank 0), which writes files and prints.
     package var isFirst: Bool { rank == 0 }
 
     /// Returns the part of a batch that this process computes.
@@ -65,35 +66,35 @@ package final class ProcessGroup: @unchecked Sendable {
         return BatchPart(rank % parts, of: parts, total: batch)
     }
 
-    // MARK: Sums
+    // MARK: All-reduce
 
     // Two functions instead of a generic one, which other modules could not specialize.
 
-    /// Replaces values by their sums over the parts of a batch.
-    package func sum(_ values: UnsafeMutablePointer<Float>, count: Int, parts: Int) {
-        transport.sum(values, count: count, parts: parts, received: received, channel: .main)
+    /// Replaces values by their sums over the parts of a batch: a deterministic all-reduce.
+    package func allReduce(_ values: UnsafeMutablePointer<Float>, count: Int, parts: Int) {
+        transport.allReduce(values, count: count, parts: parts, received: received, channel: .main)
     }
 
-    /// Replaces values by their sums over the parts of a batch.
-    package func sum(_ values: UnsafeMutablePointer<Double>, count: Int, parts: Int) {
-        transport.sum(values, count: count, parts: parts, received: received, channel: .main)
+    /// Replaces values by their sums over the parts of a batch: a deterministic all-reduce.
+    package func allReduce(_ values: UnsafeMutablePointer<Double>, count: Int, parts: Int) {
+        transport.allReduce(values, count: count, parts: parts, received: received, channel: .main)
     }
 
-    /// Replaces values by their sums over the parts of a batch, in the background; see `waitForSums`.
-    package func sumInBackground(_ values: UnsafeMutablePointer<Float>, count: Int, parts: Int) {
+    /// Replaces values by their sums over the parts of a batch, in the background; see `waitForAllReduces`.
+    package func allReduceInBackground(_ values: UnsafeMutablePointer<Float>, count: Int, parts: Int) {
         background.add(values, count: count, parts: parts)
     }
 
-    /// Waits for all sums in the background.
-    package func waitForSums() { background.wait() }
+    /// Waits for all sums of `allReduceInBackground`.
+    package func waitForAllReduces() { background.wait() }
 
-    // MARK: All values
+    // MARK: All-gather and broadcast
 
-    /// Collects the slices of an array from the processes that have the parts of a batch.
+    /// Collects the slices of an array in all processes from those that have the parts of a batch.
     /// - Parameters:
     ///   - values: The array; this process has filled the slice of its part.
     ///   - slice: Returns the elements that belong to a part.
-    package func gather<Value: BitwiseCopyable>(
+    package func allGather<Value: BitwiseCopyable>(
         _ values: UnsafeMutablePointer<Value>, parts: Int, slice: (_ part: Int) -> Range<Int>
     ) {
         func bytes(_ part: Int) -> UnsafeMutableRawBufferPointer {
@@ -109,25 +110,25 @@ package final class ProcessGroup: @unchecked Sendable {
         }
     }
 
-    /// Collects the values of all images of a batch, [images, count].
+    /// Collects the values of all images of a batch in all processes, [images, count].
     /// - Parameters:
     ///   - values: The values of this process's images.
     ///   - slot: The memory for the result, 0 or 1, which is valid until the next call with the same slot.
-    package func gatherImages(
+    package func allGatherImages(
         _ values: UnsafePointer<Float>, count: Int, of part: BatchPart, slot: Int
     ) -> UnsafePointer<Float> {
         let all = gathered[slot].memory(of: Float.self, part.total * count)
         (all + part.images.lowerBound * count).update(from: values, count: part.images.count * count)
-        gather(all, parts: part.count) { part.images(of: $0, times: count) }
+        allGather(all, parts: part.count) { part.images(of: $0, times: count) }
         return UnsafePointer(all)
     }
 
-    /// Returns the byte strings of all processes, in the order of their ranks.
-    package func gather(_ bytes: [UInt8]) -> [[UInt8]] {
+    /// Returns the byte strings of all processes, in the order of their ranks; their lengths may differ.
+    package func allGather(_ bytes: [UInt8]) -> [[UInt8]] {
         var counts = [Int](repeating: 0, count: count)
         counts[rank] = bytes.count
         counts.withUnsafeMutableBufferPointer { counts in
-            counts.baseAddress.map { gather($0, parts: count) { $0..<($0 + 1) } }
+            counts.baseAddress.map { allGather($0, parts: count) { $0..<($0 + 1) } }
         }
         var ends: [Int] = []
         for count in counts { ends.append((ends.last ?? 0) + count) }
@@ -135,19 +136,19 @@ package final class ProcessGroup: @unchecked Sendable {
         var all = [UInt8](repeating: 0, count: ends[count - 1])
         all.replaceSubrange(slices[rank], with: bytes)
         all.withUnsafeMutableBufferPointer { all in
-            all.baseAddress.map { gather($0, parts: count) { slices[$0] } }
+            all.baseAddress.map { allGather($0, parts: count) { slices[$0] } }
         }
         return slices.map { Array(all[$0]) }
     }
 
     /// Returns whether a condition holds in any process.
-    package func any(_ condition: Bool) -> Bool { gather([condition ? 1 : 0]).contains([1]) }
+    package func any(_ condition: Bool) -> Bool { allGather([condition ? 1 : 0]).contains([1]) }
 
-    /// Returns the value of the first process, which is sent as JSON.
+    /// Returns the value of the first process in all processes, and sends it as JSON.
     /// - Throws: The errors of encoding and decoding; `ProcessFailedError` if only the first process cannot encode its value.
-    package func fromFirst<Value: Codable>(encoding value: Value) throws -> Value {
+    package func broadcast<Value: Codable>(encoding value: Value) throws -> Value {
         let encoded: [UInt8] = try failTogether { isFirst ? Array(try JSONEncoder().encode(value)) : [] }
-        let first = gather(encoded)[0]
+        let first = allGather(encoded)[0]
         return try JSONDecoder().decode(Value.self, from: Data(first))
     }
 
@@ -155,16 +156,16 @@ package final class ProcessGroup: @unchecked Sendable {
     package func minimum(_ value: Int) -> Int {
         var values = [Int](repeating: value, count: count)
         values.withUnsafeMutableBufferPointer { values in
-            values.baseAddress.map { gather($0, parts: count) { $0..<($0 + 1) } }
+            values.baseAddress.map { allGather($0, parts: count) { $0..<($0 + 1) } }
         }
         return values.min() ?? value
     }
 
-    /// Returns the value of the first process.
-    package func fromFirst<Value: BitwiseCopyable>(_ value: Value) -> Value {
+    /// Returns the value of the first process in all processes.
+    package func broadcast<Value: BitwiseCopyable>(_ value: Value) -> Value {
         var values = [Value](repeating: value, count: count)
         values.withUnsafeMutableBufferPointer { values in
-            values.baseAddress.map { gather($0, parts: count) { $0..<($0 + 1) } }
+            values.baseAddress.map { allGather($0, parts: count) { $0..<($0 + 1) } }
         }
         return values[0]
     }
@@ -178,8 +179,9 @@ extension ProcessGroup: Hashable {
 extension ProcessTransport {
     /// Replaces values by their sums over the parts of a batch: recursive doubling, which adds in the order of a binary tree.
     ///
-    /// The sum of two floats does not depend on their order, so all processes get the same bits.
-    func sum<Value: FloatingPoint & BitwiseCopyable>(
+    /// In round k, processes whose ranks differ in bit k exchange their sums and add them. The sum of two floats does not depend on their order, so
+    /// all processes get the same bits. (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005)
+    func allReduce<Value: FloatingPoint & BitwiseCopyable>(
         _ values: UnsafeMutablePointer<Value>, count: Int, parts: Int, received: GrowingMemory,
         channel: ProcessChannel
     ) {

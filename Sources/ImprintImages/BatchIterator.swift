@@ -141,7 +141,7 @@ private final class BatchBuffer: @unchecked Sendable {
             // A process that already knows an unreadable image reads the whole batch; the others may read only their part. With the flag, all
             // processes repeat the exchange equally often.
             let own: [UInt8] = wanted.map { missing.contains($0) ? 1 : 0 } + [isDivided ? 1 : 0]
-            let flags = processes.gather(own)
+            let flags = processes.allGather(own)
             let unreadable = wanted.indices.filter { row in flags.contains { $0[row] != 0 } }
             let haveSameImages = flags[0].last == 0 && flags.allSatisfy { $0 == flags[0] }
             if unreadable.isEmpty || haveSameImages { return }

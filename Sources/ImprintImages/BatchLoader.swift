@@ -280,9 +280,9 @@ package final class BatchLoader: Sendable {
             }
             let own = share(processes.rank)
             workers.parallelForEach(own.count) { offset, _ in read(own.lowerBound + offset) }
-            cache.gather(processes, share: share)
+            cache.allGather(processes, share: share)
             let isUnreadable = failures.withLock { failures in group.map { failures[$0] == nil ? 0 : 1 as UInt8 } }
-            for (rank, flags) in processes.gather(isUnreadable).enumerated() {
+            for (rank, flags) in processes.allGather(isUnreadable).enumerated() {
                 for index in share(rank) where flags[index - start] != 0 && !own.contains(index) {
                     // For the reason.
                     read(index)

@@ -34,9 +34,9 @@ final class ImageStore: @unchecked Sendable {
 
     /// Collects images that the processes have written.
     /// - Parameter share: Returns the indices of the images of a process; those beyond the capacity are ignored.
-    func gather(_ processes: ProcessGroup, share: (_ rank: Int) -> Range<Int>) {
+    func allGather(_ processes: ProcessGroup, share: (_ rank: Int) -> Range<Int>) {
         guard let base = samples.baseAddress else { return }
-        processes.gather(base, parts: processes.count) {
+        processes.allGather(base, parts: processes.count) {
             let stored = share($0).clamped(to: 0..<capacity)
             return (stored.lowerBound * bytesPerImage)..<(stored.upperBound * bytesPerImage)
         }

@@ -16,7 +16,7 @@ extension ProcessGroup? {
             if case .failure = result { return true }
             return false
         }
-        let all = processes.gather(results.map { isFailure($0) ? 1 : 0 })
+        let all = processes.allGather(results.map { isFailure($0) ? 1 : 0 })
         return results.enumerated().map { index, result in
             guard !isFailure(result), all.contains(where: { $0[index] != 0 }) else { return result }
             return .failure(.unreadableInAnotherProcess(files[index]))

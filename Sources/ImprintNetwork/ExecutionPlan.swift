@@ -217,7 +217,7 @@ public final class ExecutionPlan {
         moveToStart(last.values, of: part, last.shape)
         if let gradient = last.gradient { moveToStart(gradient, of: part, last.shape) }
         run(.backward, part.images.count)
-        options.workers.processes?.waitForSums()
+        options.workers.processes?.waitForAllReduces()
     }
 
     /// Moves the images of this process to the start of a buffer, where the layers expect them.
@@ -232,7 +232,7 @@ public final class ExecutionPlan {
         guard part.count > 1, let processes = options.workers.processes else { return }
         let elements = part.images(of: part.index, times: last.shape.count)
         (last.values + elements.lowerBound).update(from: last.values, count: elements.count)
-        processes.gather(last.values, parts: part.count) { [last] in part.images(of: $0, times: last.shape.count) }
+        processes.allGather(last.values, parts: part.count) { [last] in part.images(of: $0, times: last.shape.count) }
     }
 
     /// Records that this plan has changed parameters, so that other plans that share them transform their weights again.

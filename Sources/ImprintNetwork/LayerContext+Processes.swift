@@ -23,21 +23,21 @@ extension LayerContext {
     private var processes: ProcessGroup? { part.count > 1 ? currentBatch.processes : nil }
 
     /// Replaces values by their sums over all parts of the batch, and returns when all threads can read them.
-    func sumOverProcesses(_ values: UnsafeMutablePointer<Float>, count: Int) {
+    func allReduce(_ values: UnsafeMutablePointer<Float>, count: Int) {
         guard let processes else { return }
-        worker.onFirstThread { processes.sum(values, count: count, parts: part.count) }
+        worker.onFirstThread { processes.allReduce(values, count: count, parts: part.count) }
     }
 
     /// Replaces values by their sums over all parts of the batch, and returns when all threads can read them.
-    func sumOverProcesses(_ values: UnsafeMutablePointer<Double>, count: Int) {
+    func allReduce(_ values: UnsafeMutablePointer<Double>, count: Int) {
         guard let processes else { return }
-        worker.onFirstThread { processes.sum(values, count: count, parts: part.count) }
+        worker.onFirstThread { processes.allReduce(values, count: count, parts: part.count) }
     }
 
     /// Replaces the gradient of a parameter by its sum over all parts of the batch before the end of the backward pass.
-    func sumOverProcessesInBackground(_ gradient: UnsafeMutablePointer<Float>, count: Int) {
+    func allReduceInBackground(_ gradient: UnsafeMutablePointer<Float>, count: Int) {
         guard worker.index == 0 else { return }
-        processes?.sumInBackground(gradient, count: count, parts: part.count)
+        processes?.allReduceInBackground(gradient, count: count, parts: part.count)
     }
 
     /// Returns the values of all images of the batch, given those of the images of this process.
@@ -47,7 +47,7 @@ extension LayerContext {
     func ofAllImages(_ values: UnsafePointer<Float>, count: Int, slot: Int) -> UnsafePointer<Float> {
         guard let processes else { return values }
         worker.onFirstThread {
-            currentBatch.gathered[slot] = processes.gatherImages(values, count: count, of: part, slot: slot)
+            currentBatch.gathered[slot] = processes.allGatherImages(values, count: count, of: part, slot: slot)
         }
         return currentBatch.gathered[slot] ?? values
     }
@@ -60,8 +60,8 @@ extension LayerContext {
     }
 
     /// Collects the moments that the processes have recorded, each for its part of the batch.
-    func gather(_ moments: Moments) {
+    func allGather(_ moments: Moments) {
         guard let processes else { return }
-        worker.onFirstThread { moments.gather(processes, parts: part.count) }
+        worker.onFirstThread { moments.allGather(processes, parts: part.count) }
     }
 }

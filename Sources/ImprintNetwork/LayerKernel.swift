@@ -67,7 +67,7 @@ struct PlainKernel: LayerKernel {
         // The layer does not know of the other processes. The order of its own additions may depend on the size of its batch.
         let parameters = layer.parameters(for: context.inputs.map(\.shape))
         for (gradient, parameter) in zip(context.parameterGradients, parameters) {
-            if let gradient { context.sumOverProcesses(gradient, count: parameter.count) }
+            if let gradient { context.allReduce(gradient, count: parameter.count) }
         }
     }
 }

@@ -52,10 +52,10 @@ struct Moments {
     }
 
     /// Collects the blocks that the processes have recorded, each for its part of the batch.
-    func gather(_ processes: ProcessGroup, parts: Int) {
+    func allGather(_ processes: ProcessGroup, parts: Int) {
         let blocks = header.pointee.blocks
-        processes.gather(rows, parts: parts) { chunkRange($0, of: parts, total: blocks) }
-        processes.gather(values, parts: parts) { [stride] in
+        processes.allGather(rows, parts: parts) { chunkRange($0, of: parts, total: blocks) }
+        processes.allGather(values, parts: parts) { [stride] in
             let range = chunkRange($0, of: parts, total: blocks)
             return (range.lowerBound * stride)..<(range.upperBound * stride)
         }

@@ -22,9 +22,9 @@ import Testing
             var later = values
             values.withUnsafeMutableBufferPointer { values in
                 later.withUnsafeMutableBufferPointer { later in
-                    group.sumInBackground(later.baseAddress!, count: length, parts: count)
-                    group.sum(values.baseAddress!, count: length, parts: count)
-                    group.waitForSums()
+                    group.allReduceInBackground(later.baseAddress!, count: length, parts: count)
+                    group.allReduce(values.baseAddress!, count: length, parts: count)
+                    group.waitForAllReduces()
                 }
             }
             return [values, later]
@@ -35,9 +35,9 @@ import Testing
 
     @Test("All processes get the values of all", arguments: [1, 2, 4, 8]) func gathers(count: Int) async throws {
         let results = try await inProcesses(count) { group in
-            let strings = group.gather(Array(repeating: UInt8(group.rank), count: group.rank))
+            let strings = group.allGather(Array(repeating: UInt8(group.rank), count: group.rank))
             let isAny = [group.any(group.rank == count - 1), group.any(false)]
-            return (strings, isAny, group.fromFirst(group.rank + 5), group.minimum(10 - group.rank))
+            return (strings, isAny, group.broadcast(group.rank + 5), group.minimum(10 - group.rank))
         }
         for (strings, isAny, first, minimum) in results {
             #expect(strings == (0..<count).map { Array(repeating: UInt8($0), count: $0) })
@@ -106,7 +106,7 @@ import Testing
                 guard !group.isFirst else { throw Failure(description: "") }
                 return 5
             }
-            return [value == nil, (try? group.fromFirst(encoding: group.isFirst ? Double.nan : 1)) == nil]
+            return [value == nil, (try? group.broadcast(encoding: group.isFirst ? Double.nan : 1)) == nil]
         }
         #expect(results == [[true, true], [true, true]])
     }
@@ -141,7 +141,7 @@ import Testing
             return (0..<2).map { slot in
                 Array(
                     UnsafeBufferPointer(
-                        start: group.gatherImages(own, count: length, of: part, slot: slot), count: values.count))
+                        start: group.allGatherImages(own, count: length, of: part, slot: slot), count: values.count))
             }
         }
         #expect(results == Array(repeating: [values, values], count: count))

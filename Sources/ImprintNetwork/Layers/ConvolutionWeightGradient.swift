@@ -36,7 +36,7 @@ extension ConvolutionProduct {
 
     /// Computes the gradient of the weights, dW = Xᵀ·dY.
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>, batch: Int) {
-        defer { context.sumOverProcessesInBackground(dWeight, count: weightCount) }
+        defer { context.allReduceInBackground(dWeight, count: weightCount) }
         let scratch = context.scratch.assumingMemoryBound(to: Float.self)
         if Self.sharesWeights(layer, over: context.input.shape) {
             return copies

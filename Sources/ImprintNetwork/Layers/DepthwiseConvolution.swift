@@ -67,7 +67,7 @@ struct DepthwiseConvolution {
     private static let minimumSharedValues = 1 << 15
 
     func backwardWeight(_ dWeight: UnsafeMutablePointer<Float>) {
-        defer { context.sumOverProcessesInBackground(dWeight, count: weightCount) }
+        defer { context.allReduceInBackground(dWeight, count: weightCount) }
         let (dy, outputCount) = (context.outputGradient, context.output.shape.count)
         ImageSum.run(
             context.part, count: weightCount, into: dWeight,

@@ -100,7 +100,7 @@ struct ChannelReduction {
                 distance *= 2
             }
         }
-        context.sumOverProcesses(sums, count: channels)
+        context.allReduce(sums, count: channels)
         return UnsafePointer(sums)
     }
 }

@@ -5,7 +5,7 @@ internal import ImprintCore
 ///
 /// The result of a float sum depends on the order of the additions. Here, the order depends only on the batch size, so the result is
 /// bitwise reproducible for any number of threads. A subtree is the sum over its images, for example over the first half of the batch.
-/// Each process computes the subtree of its part of the batch; `LayerContext.sumOverProcesses` then adds the subtrees.
+/// Each process computes the subtree of its part of the batch; `LayerContext.allReduce` then adds the subtrees.
 struct ImageSum {
     /// The number of leaves of a sum whose leaves the threads share.
     static let sharedLeaves = 16

@@ -58,7 +58,7 @@ struct NormalizedActivation: LayerKernel {
     func forward(_ context: LayerContext, batch: Int) {
         let rows = batch * context.input.shape.pixels
         let moments = usesBatch(context) ? context.inputMoments ?? record(context) : nil
-        if let moments { context.gather(moments) }
+        if let moments { context.allGather(moments) }
         updateCoefficients(context, moments, rows: context.part.total * context.input.shape.pixels)
 
         let channels = context.input.shape.channels

@@ -51,7 +51,7 @@ extension Winograd {
             }
             for panel in 0..<panelCount { transformBack(du, panel, into: sum) }
         }
-        context.sumOverProcessesInBackground(dw, count: weightCount)
+        context.allReduceInBackground(dw, count: weightCount)
     }
 
     /// Shares V and dM of several leaves among the threads: each thread sums a panel of one of the 36 matrices dU over these images.
@@ -101,7 +101,7 @@ extension Winograd {
                 }
             }
         }
-        context.sumOverProcesses(du, count: transformedCount)
+        context.allReduce(du, count: transformedCount)
         worker.forEachChunk(panelCount) { panel in transformBack(du, panel, into: dw) }
     }
 

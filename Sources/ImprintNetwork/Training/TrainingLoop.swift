@@ -257,7 +257,7 @@ extension TrainingLoop {
 
     /// Returns the value of the first process, if several processes train together: all must decide alike.
     private func fromFirstProcess<Value: BitwiseCopyable>(_ value: Value) -> Value {
-        processes?.fromFirst(value) ?? value
+        processes?.broadcast(value) ?? value
     }
 
     /// Returns a copy of parameters, or throws in all processes if one of them has too little memory.

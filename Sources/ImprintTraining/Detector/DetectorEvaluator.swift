@@ -49,7 +49,7 @@ struct DetectorEvaluator {
                 positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
             decoder.nonConformingFloatDecodingStrategy = .convertFromString(
                 positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
-            let encoded = processes.gather(Array(try encoder.encode(scans)))
+            let encoded = processes.allGather(Array(try encoder.encode(scans)))
             scans = try encoded.flatMap { try decoder.decode([IndexedScans].self, from: Data($0)) }
             // The process that scanned a photo knows that it is unreadable; all must.
             try processes.failTogether {

@@ -88,7 +88,7 @@ struct ChosenRecipe {
                 given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
                 isMultiLabel: measuring.isMultiLabel)
             // It depends on the speed of a process.
-            decision = try processes?.fromFirst(encoding: measured) ?? measured
+            decision = try processes?.broadcast(encoding: measured) ?? measured
             original = decision
             (self.probe, secondsOfProbe) = (probe, clock.seconds)
         }

@@ -51,7 +51,7 @@ struct RecipeProbe {
         self.images = images
         let validation = images.validation as? FeatureLoader
         let secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
-        self.secondsPerPhoto = configuration.processes?.fromFirst(secondsPerPhoto) ?? secondsPerPhoto
+        self.secondsPerPhoto = configuration.processes?.broadcast(secondsPerPhoto) ?? secondsPerPhoto
         // Each process computes the rest itself.
         (head, evidence) = try configuration.processes.failTogether {
             () throws -> (LogisticRegression.Head, RecipeDecision.Evidence) in

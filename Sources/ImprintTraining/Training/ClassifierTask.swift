@@ -106,7 +106,7 @@ struct ClassifierTask: TrainingTask {
             return true
         }
         // All processes must decide alike.
-        func agreed(_ condition: Bool) -> Bool { configuration.processes?.fromFirst(condition) ?? condition }
+        func agreed(_ condition: Bool) -> Bool { configuration.processes?.broadcast(condition) ?? condition }
         return try withoutActuallyEscaping(onEvent) { onEvent in
             try withoutActuallyEscaping(shouldStop) { shouldStop in
                 let search = try LearningRateRangeTest.run(

@@ -24,7 +24,7 @@ extension ProcessGroup {
             bytes.split(separator: 0, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         }
         let names = properties.map(\.name).joined(separator: ", ")
-        let all = gather(Array(([names] + properties.map(\.value)).joined(separator: "\u{0}").utf8)).map(strings)
+        let all = allGather(Array(([names] + properties.map(\.value)).joined(separator: "\u{0}").utf8)).map(strings)
         func check(_ index: Int, _ name: String) throws(ProcessMismatchError) {
             guard let rank = all.firstIndex(where: { $0[index] != all[0][index] }) else { return }
             throw ProcessMismatchError(rank: rank, property: name, found: all[rank][index], expected: all[0][index])

@@ -26,7 +26,7 @@ final class UnreadablePhotos: Sendable {
         let own = state.withLock { state in
             (state.reported + state.unreported).dropFirst(count).compactMap { state.photos[$0.url]?.position }
         }
-        let all = processes.gather(Array(own.map(String.init).joined(separator: " ").utf8))
+        let all = processes.allGather(Array(own.map(String.init).joined(separator: " ").utf8))
             .flatMap { String(decoding: $0, as: UTF8.self).split(separator: " ").compactMap { Int($0) } }
         for position in all {
             let url = state.withLock { $0.items[position].url }

@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Sums over processes that a background thread computes while the caller continues.
-final class BackgroundSums: @unchecked Sendable {
+/// All-reduces that a background thread computes while the caller continues, like `DistributedDataParallel` of PyTorch.
+final class BackgroundAllReduce: @unchecked Sendable {
     private struct Sum {
         let values: UnsafeMutablePointer<Float>
         let count: Int
@@ -51,7 +51,7 @@ final class BackgroundSums: @unchecked Sendable {
         let sum = sums.removeFirst()
         isComputing = true
         state.unlock()
-        transport.sum(sum.values, count: sum.count, parts: sum.parts, received: received, channel: .background)
+        transport.allReduce(sum.values, count: sum.count, parts: sum.parts, received: received, channel: .background)
         state.lock()
         isComputing = false
         state.broadcast()
