@@ -5,7 +5,7 @@ public import ImprintImages
 internal import ImprintModel
 internal import Synchronization
 
-/// A device that takes part in federated learning with Flower.
+/// A client of federated learning with Flower: a device that trains on its own photos.
 ///
 /// ```swift
 /// let client = try FleetClient(
@@ -15,9 +15,17 @@ internal import Synchronization
 ///
 /// The initializer blocks its thread until it has extracted the features of all photos.
 ///
-/// The client speaks the Fleet API of flwr 1.42 or later with a SuperLink. It answers `train` with the change that personalization on the
-/// device's photos makes to the head of the model, `evaluate` with the accuracy on validation photos, and `query` with the number of photos.
-/// Photos and features never leave the device.
+/// The client speaks the Fleet API of flwr 1.42 or later with a SuperLink. Photos and features never leave the device.
+///
+/// | message | answer |
+/// |---|---|
+/// | `train` | the client update, and the number of photos n |
+/// | `evaluate` | the accuracy and loss on validation photos, and their number |
+/// | `query` | the number of photos, and the digest of the model file |
+///
+/// A client update Δ is the change that personalization on the device's photos makes to the weights of the head, [channels, labels], and its
+/// biases, [labels]. Strategies such as FedAvg add the average Σ n Δ / Σ n of all clients to the head (McMahan et al., "Communication-efficient
+/// learning of deep networks from decentralized data", 2017).
 ///
 /// The client tries again with increasing delays if the server cannot be reached. With a key file, a device that is killed finishes its answer
 /// when it joins again.

@@ -5,12 +5,15 @@ internal import ImprintCore
 public struct FleetConfiguration: Sendable, Hashable {
     /// The hyperparameters of training on the device; `blocks` must be 0, because a fleet trains only the head.
     public var personalization = PersonalizationConfiguration()
-    /// The clipping norm C > 0: the maximum Euclidean norm of the change that the device sends in a round; nil for no limit.
+    /// The clipping norm C > 0: the maximum Euclidean norm of the client update that the device sends in a round; nil for no limit.
+    ///
+    /// The device sends Δ · min(1, C / ‖Δ‖) (McMahan et al., "Learning differentially private recurrent language models", 2018).
     public var clip: Double?
     /// The noise multiplier z, 0.001 to 1000000: the standard deviation of the noise in each value as a multiple of `clip`; nil for no
     /// noise.
     ///
-    /// Noise requires `clip`. A device with noise does not answer evaluations, which would reveal exact measurements.
+    /// The device adds Gaussian noise N(0, (z C)²) to each value after clipping: local differential privacy. Noise requires `clip`. A device
+    /// with noise does not answer evaluations, which would reveal exact measurements.
     public var noise: Double?
     /// The δ for which `FleetEvent.Training.epsilon` is computed, more than 0 and less than 1.
     public var delta = 1e-5
@@ -21,7 +24,7 @@ public struct FleetConfiguration: Sendable, Hashable {
     /// The maximum time between two attempts to reach the server, more than 0.
     public var maximumBackoff = Duration.seconds(60)
 
-    /// Creates settings; the defaults send unclipped changes without noise.
+    /// Creates settings; the defaults send unclipped client updates without noise.
     public init() {}
 
     /// Checks that all settings are within their ranges.

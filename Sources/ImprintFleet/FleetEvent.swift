@@ -1,14 +1,17 @@
 /// An event of a fleet client.
 public enum FleetEvent: Sendable, Equatable {
-    /// The server knows the device under this number.
+    /// The device joined the fleet; the server knows it under this node ID.
     case joined(node: UInt64)
     /// The server cannot be reached; the client tries again after some seconds.
     case waiting(reason: String, seconds: Double)
     /// The client continues an answer that an earlier process with the same key did not finish.
     case resumed
-    /// The device trained on its photos, and sends the change.
+    /// The device trained on its photos, and sends its client update.
     case trained(Training)
-    /// The device measured the model of the server on its validation photos.
+    /// The device evaluated the model of the server on its validation photos, and sends the result.
+    ///
+    /// The accuracy is the share of correct photos, 0 to 1, and the loss is the mean cross-entropy. The round is nil if the server does not number
+    /// rounds.
     case evaluated(round: Int?, photoCount: Int, accuracy: Double, loss: Double)
     /// The device answered a query with the number of its photos.
     case answeredQuery
@@ -23,9 +26,9 @@ public enum FleetEvent: Sendable, Equatable {
         public let round: Int?
         /// The number of photos.
         public let photoCount: Int
-        /// The Euclidean norm of the change before clipping.
+        /// The Euclidean norm of the client update before clipping.
         public let norm: Double
-        /// Whether the change was scaled down to `FleetConfiguration.clip`.
+        /// Whether the client update was scaled down to `FleetConfiguration.clip`.
         public let isClipped: Bool
         /// The ε of everything that the key has sent, this round included; nil without noise.
         ///

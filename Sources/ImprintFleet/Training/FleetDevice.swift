@@ -6,7 +6,8 @@ internal import ImprintModel
 /// Answers the messages of the server with the photos of the device.
 ///
 /// The arrays of a message are a change to the head of the model, relative to the model file. A reply contains the same arrays after
-/// training on the photos of the device. Averaging the replies by their numbers of photos is therefore `ModelFile.merging`.
+/// training on the photos of the device. Averaging the replies by their numbers of photos is federated averaging (FedAvg), as in
+/// `ModelFile.merging`.
 struct FleetDevice: Sendable {
     static let weightName = "head.weight"
     static let biasName = "head.bias"

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Imprint
 
-/// Clips the changes of a device and adds noise to them (local differential privacy).
+/// Clips the client updates of a device and adds noise to them (local differential privacy).
 struct UpdatePrivacy: Sendable {
     /// The maximum Euclidean norm of a change; nil for no limit.
     let clip: Double?
@@ -9,7 +9,7 @@ struct UpdatePrivacy: Sendable {
     let noise: Double?
     let delta: Double
 
-    /// A change that may leave the device.
+    /// A client update that may leave the device: Δ · min(1, C / ‖Δ‖) + N(0, (z C)²).
     struct Release: Equatable {
         var change: HeadChange
         /// The norm before clipping.
