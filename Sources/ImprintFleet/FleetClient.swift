@@ -19,13 +19,13 @@ internal import Synchronization
 ///
 /// | message | answer |
 /// |---|---|
-/// | `train` | the client update, and the number of photos n |
-/// | `evaluate` | the accuracy and loss on validation photos, and their number |
+/// | `train` with H | H + Δ, and the number of photos n |
+/// | `evaluate` with H | the accuracy and loss on validation photos, and their number |
 /// | `query` | the number of photos, and the digest of the model file |
 ///
-/// A client update Δ is the change that personalization on the device's photos makes to the weights of the head, [channels, labels], and its
-/// biases, [labels]. Strategies such as FedAvg add the average Σ n Δ / Σ n of all clients to the head (McMahan et al., "Communication-efficient
-/// learning of deep networks from decentralized data", 2017).
+/// H is the head of the server, relative to the model file: weights [channels, labels] and biases [labels]. Δ is the client update, the change
+/// that personalization on the device's photos makes to H. Federated averaging computes the next H as Σ n (H + Δ) / Σ n over all clients (McMahan
+/// et al., "Communication-efficient learning of deep networks from decentralized data", 2017).
 ///
 /// The client tries again with increasing delays if the server cannot be reached. With a key file, a device that is killed finishes its answer
 /// when it joins again.
