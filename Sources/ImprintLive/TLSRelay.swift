@@ -21,7 +21,8 @@ final class TLSRelay: Sendable {
     }
 
     private static let limits = (
-        handshake: Duration.seconds(10), admission: Duration.seconds(30), idle: Duration.seconds(90)
+        handshake: Duration.seconds(10), admission: Duration.seconds(30), idle: Duration.seconds(90),
+        linger: Duration.seconds(2)
     )
     private let start: ContinuousClock.Instant
 
@@ -54,9 +55,10 @@ final class TLSRelay: Sendable {
         sigemptyset(&signals)
         sigaddset(&signals, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        forward(server, target)
+        let wasConnected = forward(server, target)
         // The server must not take the last request for one of this machine, so the port belongs to the device until its end.
         if let server = state.withLock({ $0.server?.socket }) { drain(server) }
+        if wasConnected { linger() }
         let other = state.withLock { state in
             state.hasEnded = true
             defer { state.server = nil }
@@ -66,13 +68,15 @@ final class TLSRelay: Sendable {
         try? socket.close()
     }
 
-    private func forward(_ server: TLSServer, _ target: UInt16) {
+    /// - Returns: Whether the device was connected to the server.
+    private func forward(_ server: TLSServer, _ target: UInt16) -> Bool {
         guard (try? socket.setFlags(.nonBlocking)) != nil,
             let connection = imprint_tls_open(server.pointer, socket.file.rawValue)
-        else { return }
+        else { return false }
         defer { imprint_tls_close(connection) }
-        guard performHandshake(connection), let upstream = connect(target) else { return }
+        guard performHandshake(connection), let upstream = connect(target) else { return false }
         transfer(connection, upstream)
+        return true
     }
 
     private func performHandshake(_ connection: OpaquePointer) -> Bool {
@@ -113,6 +117,8 @@ extension TLSRelay {
         var buffer = [UInt8](repeating: 0, count: 1 << 14)
         var (request, response) = (Data(), Data())
         var lastTransfer = ContinuousClock.now
+        /// Whether the server still reads requests; if not, it may have sent a response, for example to a request that is too large.
+        var acceptsRequests = true
         while true {
             // Checked before each transfer, because an unauthenticated client could send one byte at a time.
             guard .now < admissionDeadline else { return }
@@ -132,6 +138,7 @@ extension TLSRelay {
                 guard let count = count(imprint_tls_read(connection, &buffer, Int32(buffer.count))) else { return }
                 request = Data(buffer[..<count])
             }
+            if !acceptsRequests { request = Data() }
             do {
                 if !request.isEmpty {
                     request = request[try server.write(request, from: request.startIndex)...]
@@ -140,7 +147,7 @@ extension TLSRelay {
             } catch SocketError.blocked {
                 serverEvents |= POLLOUT
             } catch {
-                return
+                (acceptsRequests, hasTransferred) = (false, true)
             }
             do {
                 if response.isEmpty {
@@ -176,6 +183,17 @@ extension TLSRelay {
         server.shutDown(Int(SHUT_WR))
         while wait(0, on: server, POLLIN, until: nil) {
             do { _ = try server.read(atMost: 1 << 14) } catch SocketError.blocked { continue } catch { return }
+        }
+    }
+
+    /// Ends the responses, and discards what the device still sends, until the device ends the connection or a time limit is over.
+    ///
+    /// A socket that is closed with unread bytes resets the connection, and the device could lose the last response.
+    private func linger() {
+        socket.shutDown(Int(SHUT_WR))
+        let end = ContinuousClock.now + Self.limits.linger
+        while wait(POLLIN, until: end) {
+            do { _ = try socket.read(atMost: 1 << 14) } catch SocketError.blocked { continue } catch { return }
         }
     }
 

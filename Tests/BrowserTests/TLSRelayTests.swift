@@ -88,10 +88,11 @@ import Testing
     /// Connects a device to a server through a relay, and returns what each of them has received.
     /// - Parameters:
     ///   - requestCount: The number of bytes that the device sends.
+    ///   - readCount: The number of bytes that the server reads of them; nil for all.
     ///   - responseCount: The number of bytes that the server sends after it has received those of the device.
     ///   - deviceEndsFirst: Whether the device ends the connection after its bytes, instead of the server.
     private func exchange(
-        requestCount: Int, responseCount: Int, deviceEndsFirst: Bool
+        requestCount: Int, readCount: Int? = nil, responseCount: Int, deviceEndsFirst: Bool
     ) async throws -> (server: Received, device: Received) {
         let listener = try Socket(domain: AF_INET)
         defer { try? listener.close() }
@@ -104,7 +105,7 @@ import Testing
             guard listener.isReadable(within: 60_000) else { throw CocoaError(.featureUnsupported) }
             let server = Socket(file: try listener.accept().file)
             defer { try? server.close() }
-            let bytes = Self.read(from: server, count: deviceEndsFirst ? .max : requestCount)
+            let bytes = Self.read(from: server, count: deviceEndsFirst ? .max : readCount ?? requestCount)
             try Self.write(Self.bytes(responseCount), to: server)
             return Received(bytes)
         }
@@ -131,6 +132,16 @@ import Testing
         let received = try await exchange(requestCount: count, responseCount: responseCount, deviceEndsFirst: true)
         #expect(received.server == Received(Self.bytes(count)))
         #expect(received.device == Received(Data()))
+    }
+
+    @Test(
+        "A device receives the response of a server that does not read its whole request",
+        .enabled(if: Device.isAvailable, Device.skipReason), arguments: [1, 1 << 14 + 1])
+    func rejectedRequest(responseCount: Int) async throws {
+        let received = try await exchange(
+            requestCount: 3_000_000, readCount: 1, responseCount: responseCount, deviceEndsFirst: false)
+        #expect(received.server == Received(Self.bytes(1)))
+        #expect(received.device == Received(Self.bytes(responseCount)))
     }
 
     @Test(
