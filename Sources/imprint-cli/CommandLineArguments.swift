@@ -92,10 +92,7 @@ enum CommandLineArguments {
             guard let next = subcommand(word, of: command) else { break }
             (command, path) = (next, path + [word])
         }
-        let help = ImprintCommand.helpMessage(for: command, includeHidden: true, columns: 1000)
-        // The line of an option begins with its name; the text after it and examples may name options of other subcommands.
-        let lines = help.split(separator: "\n").filter { $0.hasPrefix("  -") }
-        let known = Set(lines.compactMap { $0.firstMatch(of: /--[a-z][a-z0-9-]*/).map { String($0.output) } })
+        let known = options(of: command)
         let given = arguments.prefix { $0 != "--" }.filter { $0.hasPrefix("--") }.map(optionName)
         guard let option = given.first(where: { !known.contains($0) && !unlistedOptions.contains($0) }) else {
             return nil
@@ -103,6 +100,14 @@ enum CommandLineArguments {
         let suggestion = suggestion(for: option, from: known.sorted()).map { " Did you mean '\($0)'?" } ?? ""
         return
             "Unknown option '\(shown(option))'.\(suggestion) \(path.joined(separator: " ")) --help lists the options."
+    }
+
+    /// Returns the long names of the options of a command, such as "--output".
+    static func options(of command: any ParsableCommand.Type) -> Set<String> {
+        let help = ImprintCommand.helpMessage(for: command, includeHidden: true, columns: 1000)
+        // The line of an option begins with its name; the text after it and examples may name options of other subcommands.
+        let lines = help.split(separator: "\n").filter { $0.hasPrefix("  -") }
+        return Set(lines.compactMap { $0.firstMatch(of: /--[a-z][a-z0-9-]*/).map { String($0.output) } })
     }
 
     /// Returns the subcommand of a command with a name; nil if it has no such subcommand.

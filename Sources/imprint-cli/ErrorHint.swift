@@ -1,3 +1,4 @@
+internal import ArgumentParser
 internal import Foundation
 internal import Imprint
 internal import ImprintBaseModels
@@ -53,7 +54,10 @@ func hinting<Result>(_ hint: (any Error) -> String?, _ body: () throws -> Result
 }
 
 /// Returns the subcommand or option that helps after an error; errors of the library do not name subcommands or options.
-func hint(for error: any Error) -> String? {
+/// - Parameters:
+///   - error: The error.
+///   - command: The subcommand that failed; a hint names only options that it has, or another subcommand.
+func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCommand.self) -> String? {
     switch error {
     case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
     case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
@@ -97,12 +101,12 @@ func hint(for error: any Error) -> String? {
         } else {
             nil
         }
-    case let error as LocatedError: hint(for: error.error)
+    case let error as LocatedError: hint(for: error.error, in: command)
     case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)
     case let error as ModelFileError:
         switch error.problem {
         case .checkpoint: "\(resumingCommand(error.path)) finishes the run and writes a model."
-        case .personalization: "Pass the model that it was made for, and this file with --personalization."
+        case .personalization: personalizationHint(error.path, command)
         case .notAPersonalization: "imprint personalize writes a personalization."
         case .foreign: "imprint import converts a PyTorch checkpoint to a model file."
         default: nil
@@ -112,6 +116,13 @@ func hint(for error: any Error) -> String? {
     case let error as SafetensorsError: hint(forWrongModel: error)
     default: nil
     }
+}
+
+/// Returns the hint about a personalization in the position of a model.
+private func personalizationHint(_ file: String, _ command: any ParsableCommand.Type) -> String {
+    CommandLineArguments.options(of: command).contains("--personalization")
+        ? "Pass the model that it was made for, and this file with --personalization."
+        : "imprint merge writes a model file with its changes: imprint merge MODEL \(shellQuoted(file)) --output merged.imprint"
 }
 
 /// Returns the subcommand that helps if a file of another kind was named as a model.

@@ -37,7 +37,7 @@ enum Main {
             TrainingProcesses.finish()
         } catch {
             // Errors at run time are about files, so the usage would not help. Further lines are indented: a file name cannot fake a message.
-            let lines = [ImprintCommand.message(for: error), hint(for: error)].compactMap { $0 }
+            let lines = [ImprintCommand.message(for: error), hint(for: error, in: type(of: command))].compactMap { $0 }
             let message = lines.joined(separator: "\n").replacingScalars { $0 == "\n" ? "\n  " : nil }
             end(
                 isWrongUsage(error) ? ExitCode.validationFailure : error,

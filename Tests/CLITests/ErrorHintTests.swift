@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Imprint
 import ImprintImages
@@ -131,6 +132,26 @@ import Testing
             try Data(content.utf8).write(to: file)
             let error = try #require(throws: (any Error).self) { try ModelFile(contentsOf: file) }
             #expect(hint(for: error) == expected, "\(error)")
+        }
+    }
+
+    @Test(
+        "A personalization where a model is expected has a hint about an option of the subcommand, or about imprint merge"
+    )
+    func personalizations() {
+        let error = ModelFileError(path: "me.imprint", problem: .personalization)
+        let merge = "imprint merge MODEL me.imprint --output merged.imprint"
+        let option = "this file with --personalization"
+        let commands: [(any ParsableCommand.Type, String)] = [
+            (ClassifyCommand.self, option), (DetectCommand.self, option), (EvaluateCommand.self, option),
+            (ServeCommand.self, option), (StudioCommand.self, option), (ExportCommand.self, merge),
+            (QuantizeCommand.self, merge), (CompareCommand.self, merge), (TrainCommand.self, merge),
+            (MergeCommand.self, merge),
+        ]
+        for (command, part) in commands {
+            for error in [error, LocatedError(location: "--base", error: error)] as [any Error] {
+                #expect(hint(for: error, in: command)?.contains(part) == true, "\(command)")
+            }
         }
     }
 
