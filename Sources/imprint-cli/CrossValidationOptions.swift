@@ -117,12 +117,14 @@ struct CrossValidationOptions: ParsableArguments {
     private static func readGroups(_ path: String) throws -> [[String]] {
         let limit = 256 << 20
         guard let data = try contents(ofFileOrPipe: path, limit: limit) else {
-            throw ValidationError(
-                "--groups: \(path): it has more than \(limit) bytes, expected a smaller list of lists of paths.")
+            throw InvalidContent(
+                description:
+                    "--groups: \(path): it has more than \(limit) bytes, expected a smaller list of lists of paths.")
         }
         guard let groups = try? JSONDecoder().decode([[String]].self, from: data) else {
-            throw ValidationError(
-                "--groups: \(path): it is not a JSON list of lists of paths, expected [[\"label/1.jpg\", \"label/2.jpg\"], …]."
+            throw InvalidContent(
+                description:
+                    "--groups: \(path): it is not a JSON list of lists of paths, expected [[\"label/1.jpg\", \"label/2.jpg\"], …]."
             )
         }
         return groups

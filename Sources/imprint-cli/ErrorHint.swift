@@ -32,6 +32,11 @@ func naming<Result>(_ file: String, _ body: () throws -> Result) throws -> Resul
     }
 }
 
+/// An error of the content of a file that an option names; a failure, unlike a `ValidationError`, which means wrong usage.
+struct InvalidContent: DescribedError {
+    let description: String
+}
+
 /// An error with a hint that is right only in one subcommand.
 struct HintedError: DescribedError {
     let error: any Error

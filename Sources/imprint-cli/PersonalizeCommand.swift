@@ -155,7 +155,9 @@ struct PersonalizeCommand: ParsableCommand {
             guard let (label, path) = readings.first(where: { labels.contains($0.label) }) ?? readings.first else {
                 return []
             }
-            guard labels.contains(label) else { throw ImprintError.unknownLabel(label, known: labels) }
+            guard labels.contains(label) else {
+                throw ValidationError("--not: \(ImprintError.unknownLabel(label, known: labels))")
+            }
             let url = URL(filePath: path)
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isFolder) else {

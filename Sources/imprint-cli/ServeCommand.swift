@@ -125,13 +125,14 @@ struct ServeCommand: AsyncParsableCommand {
     private func token(_ path: String) throws -> String {
         let limit = 1 << 16
         guard let bytes = try contents(ofFileOrPipe: path, limit: limit) else {
-            throw ValidationError(
-                "--token-file: \(shown(path)) has more than \(limit) bytes, expected a shorter token.")
+            throw InvalidContent(
+                description: "--token-file: \(shown(path)) has more than \(limit) bytes, expected a shorter token.")
         }
         let token = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard token.utf8.count >= 16, token.utf8.allSatisfy({ (33...126).contains($0) }) else {
-            throw ValidationError(
-                "--token-file: \(shown(path)) does not have a token, expected at least 16 printable ASCII characters without spaces. "
+            throw InvalidContent(
+                description:
+                    "--token-file: \(shown(path)) does not have a token, expected at least 16 printable ASCII characters without spaces. "
                     + "openssl rand -hex 32 prints one.")
         }
         return token

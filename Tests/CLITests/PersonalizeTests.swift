@@ -144,7 +144,7 @@ import Testing
                 (["--output", "me", "--blocks", "9"], 64, "blocks is 9, expected 0 to"),
                 (["--output", "me", "--not", "bright"], 64, "as in Logo=photo.jpg"),
                 (["--output", "me", "--not", "bright=nowhere.png"], 1, "nowhere.png: cannot be read"),
-                (["--output", "me", "--not", "dusk=data/dark/0.png"], 1, "\"dusk\" is not a label"),
+                (["--output", "me", "--not", "dusk=data/dark/0.png"], 64, "--not: \"dusk\" is not a label"),
                 (
                     ["--output", "data/dark/0.png", "--not", "bright=data/dark"], 64,
                     "the file exists and is not a personalization file"
