@@ -43,8 +43,11 @@ struct CrossValidationOptions: ParsableArguments {
 
     func validate() throws {
         try requirePaths([groups].compactMap { $0 })
-        try requirePaths([keep, predictions].compactMap { $0 }, areOutputs: true)
-        if let keep { try requireNoFile(keep, "--keep") }
+        if let predictions { try requireOutputPath(predictions, "--predictions") }
+        if let keep {
+            try requireOutputPath(keep, "--keep")
+            try requireNoFile(keep, "--keep")
+        }
         let dependent = [
             ("--seeds", seeds != nil), ("--groups", groups != nil), ("--mirror", mirror), ("--keep", keep != nil),
             ("--predictions", predictions != nil),

@@ -22,7 +22,7 @@ struct DetectionOutputOptions: ParsableArguments {
     var coco: String?
 
     func validate() throws {
-        try requirePaths([cropTo, coco].compactMap { $0 }, areOutputs: true)
+        if let cropTo { try requireOutputPath(cropTo, "--crop-to") }
         if let coco { try checkOutputs([OutputFile(option: "--coco", path: coco, kind: .detections)]) }
     }
 

@@ -55,7 +55,7 @@ struct DrawCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([recipe].compactMap { $0 })
-        try requirePaths([output], areOutputs: true)
+        try requireOutputPath(output, "--output")
         try requireNoFile(output, "--output")
         try artworkOptions.check(backgrounds)
         let drawsArtwork = !artworkOptions.artwork.isEmpty

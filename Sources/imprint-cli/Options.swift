@@ -130,12 +130,22 @@ func seedNumber(_ text: String) throws -> UInt64 {
 /// - Parameters:
 ///   - paths: The paths.
 ///   - allowsURLs: Whether URLs are also valid; otherwise, they are rejected.
-///   - areOutputs: Whether the command writes to the paths, which changes the advice.
+///   - areOutputs: Whether the command writes to the paths, which changes the advice; see `requireOutputPath`.
 func requirePaths(_ paths: [String], allowsURLs: Bool = false, areOutputs: Bool = false) throws {
     if paths.contains("") { throw ValidationError("A path is empty, expected a file or folder name.") }
     guard !allowsURLs else { return }
     for path in paths {
         if let problem = urlProblem(path, isOutput: areOutputs) { throw ValidationError("\(shown(path)) \(problem)") }
+    }
+}
+
+/// Checks the path of an output: it must not be empty, a URL or "-", which other programs take for standard output.
+func requireOutputPath(_ path: String, _ option: String) throws {
+    try requirePaths([path], areOutputs: true)
+    guard path != "-" else {
+        throw ValidationError(
+            "\(option): Imprint does not write this output to standard output (-). Name a file or folder; ./- is one with this name."
+        )
     }
 }
 

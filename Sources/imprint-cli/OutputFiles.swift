@@ -24,7 +24,7 @@ struct OutputFile {
 func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)] = []) throws {
     let roles = Dictionary(inputs.map { (resolvedPath($0.path), $0.role) }) { first, _ in first }
     for (index, output) in outputs.enumerated() {
-        try requirePaths([output.path], areOutputs: true)
+        try requireOutputPath(output.path, output.option)
         let path = resolvedPath(output.path)
         func refusal(_ found: String) -> ValidationError {
             ValidationError("\(output.option): \(output.path): \(found). Choose another name.")

@@ -25,7 +25,9 @@ struct PhotoOutputOptions: ParsableArguments {
         [("--copy-to", copyTo), ("--annotate", annotate)].compactMap { option, path in path.map { (option, $0) } }
     }
 
-    func validate() throws { try requirePaths(folders.map(\.path), areOutputs: true) }
+    func validate() throws {
+        for (option, path) in folders { try requireOutputPath(path, option) }
+    }
 
     /// Checks the options, and creates the folders.
     /// - Throws: `ValidationError` if an output folder is in a folder of photos, `FileError` if it cannot be created.

@@ -31,7 +31,7 @@ struct PrepareCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([data])
-        try requirePaths([output], areOutputs: true)
+        try requireOutputPath(output, "--output")
         try requireNoFile(output, "--output")
         try require(size, "--size", in: 1...8192)
         try require(quality, "--quality", in: 1...100)

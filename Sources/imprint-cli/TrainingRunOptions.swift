@@ -47,7 +47,7 @@ struct TrainingRunOptions: ParsableArguments {
 
     func validate() throws {
         if let checkpoint {
-            try requirePaths([checkpoint], areOutputs: true)
+            try requireOutputPath(checkpoint, "--checkpoint")
             try requireNoFile(checkpoint, "--checkpoint")
         }
         if let checkpointInterval { try require(checkpointInterval, "--checkpoint-interval", in: 0...1_000_000) }

@@ -104,6 +104,31 @@ import Testing
     }
 
     @Test(
+        "An output named - is an error, because no subcommand writes a file to standard output",
+        arguments: [
+            "train photos --output", "train photos --output m --report", "train photos --output m --checkpoint",
+            "train photos --folds 2 --keep", "train photos --folds 2 --predictions", "train-detector --output",
+            "personalize m photos --output", "personalize m photos --output p --cache", "merge m p --output",
+            "import m.onnx --output", "export m --to onnx --output", "quantize m --photos photos --output",
+            "sign m --private-key k --output", "prepare photos --output", "draw two-circles --output",
+            "draw two-circles --output d --contact-sheet", "augment photos --contact-sheet",
+            "evaluate m photos --report", "audit photos --report", "detect m a.jpg --coco", "detect m a.jpg --crop-to",
+            "classify m a.jpg --copy-to", "classify m a.jpg --annotate",
+        ])
+    func standardOutput(command: String) throws {
+        try withTemporaryFolder { folder in
+            let command = command.replacing("train-detector", with: "train-detector --artwork A=two-circles")
+            let run = try shell("$imprint \(command) -", folder: folder)
+            let option = try #require(command.split(separator: " ").last)
+            #expect(run.status == 64, "\(run.errors)")
+            #expect(
+                run.errors.contains("\(option): Imprint does not write this output to standard output"), "\(run.errors)"
+            )
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+        }
+    }
+
+    @Test(
         "An error found after parsing is one line, without the usage of the command",
         arguments: [
             (
