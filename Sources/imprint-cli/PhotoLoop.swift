@@ -15,8 +15,8 @@ internal import ImprintImages
 ///   - verb: The word for the work in the progress bar, such as "classifying".
 ///   - line: The JSON line of a result.
 ///   - classify: Returns the result of a photo.
-/// - Throws: `ExitCode.failure` at the end if a named photo cannot be processed, or one of the list with --strict; `Interrupt.exitCode` after
-///   a signal; all other errors immediately.
+/// - Throws: `ExitCode.failure` at the end if a named photo cannot be processed, one of the list with --strict, or none of the photos;
+///   `Interrupt.exitCode` after a signal; all other errors immediately.
 func forEachPhoto(
     _ photos: PhotoSource, _ workers: Workers, _ output: PhotoOutput, verb: String,
     line: (PhotoResult) -> any Encodable, classify: (PhotoInput) throws -> PhotoResult
@@ -64,7 +64,8 @@ func forEachPhoto(
     if photos.hasList && progress.failures > 0 {
         Terminal.warn("\(progress.failures) of \(counted(progress.done, "photo")) could not be processed.")
     }
-    if isFailure { throw ExitCode.failure }
+    let hasOnlyFailures = progress.failures > 0 && progress.failures == progress.done
+    if isFailure || hasOnlyFailures { throw ExitCode.failure }
 }
 
 extension PhotoInput {

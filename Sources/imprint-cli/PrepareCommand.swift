@@ -69,6 +69,7 @@ struct PrepareCommand: ParsableCommand {
                 "Prepared \(counted(outcome.images, "photo")) into \(output)\(earlier), skipped \(outcome.skipped.count), in "
                     + "\(clockTime(seconds)).")
         }
+        if outcome.images == 0 { throw ExitCode.failure }
     }
 }
 

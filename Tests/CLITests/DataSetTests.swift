@@ -122,6 +122,16 @@ import Testing
         }
     }
 
+    @Test("prepare fails if it cannot read any photo") func preparesNothing() throws {
+        try withTemporaryFolder { folder in
+            let photos = folder.appending(path: "photos/dark")
+            try FileManager.default.createDirectory(at: photos, withIntermediateDirectories: true)
+            for name in ["0.png", "1.png"] { try Data("text".utf8).write(to: photos.appending(path: name)) }
+            let run = try imprint("prepare", "photos", "--output", "copy", folder: folder)
+            #expect(run.status == 1 && run.errors.contains("skipped 2"), "\(run.errors)")
+        }
+    }
+
     @Test("prepare copies each photo once, reports skipped files, and its copy can be trained on")
     func prepares() throws {
         try withTemporaryFolder { folder in

@@ -106,7 +106,7 @@ import Testing
     func urls(url: String, fix: String) throws {
         try withPhotos { folder in
             let run = try shell("echo \(url) | $imprint classify m.imprint --files-from - --json", folder: folder)
-            #expect(run.status == 0 && run.lines.count == 1, "\(run.errors)")
+            #expect(run.status == 1 && run.lines.count == 1, "\(run.errors)")
             let error = "\(url): it is a URL, expected a path. \(fix)"
             #expect(run.lines.first?["error"] as? String == error)
         }
@@ -170,6 +170,18 @@ import Testing
             let named = try imprint(
                 "classify", "m.imprint", "missing.png", "--files-from", "list.txt", folder: folder)
             #expect(named.status == 1 && named.output.split(separator: "\n").count == 2)
+        }
+    }
+
+    @Test(
+        "If all photos of a list fail, the exit code is 1; an empty list is no failure",
+        arguments: [("missing.png\nm.imprint", 1), ("missing.png\nother.png", 0), ("", 0)] as [(String, Int32)],
+        ["--json", "--csv", "--quiet"])
+    func onlyFailures(_ example: (list: String, status: Int32), option: String) throws {
+        try withPhotos { folder in
+            try Data(example.list.utf8).write(to: folder.appending(path: "list.txt"))
+            let run = try imprint("classify", "m.imprint", "--files-from", "list.txt", option, folder: folder)
+            #expect(run.status == example.status, "\(run.errors)")
         }
     }
 
@@ -283,7 +295,8 @@ import Testing
                     of: "CLITests/Fixtures/peak-memory.py",
                     [tool.path, "classify", folder.appending(path: "m.imprint").path, "--files-from", list.path])
                 let values = String(decoding: output, as: UTF8.self).split(whereSeparator: \.isWhitespace)
-                #expect(values.last == "0")
+                // All photos are missing.
+                #expect(values.last == "1")
                 return try #require(values.first.flatMap { Int($0) })
             }
             let (short, long) = (try peak(200), try peak(8_000))

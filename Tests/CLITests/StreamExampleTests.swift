@@ -22,6 +22,8 @@ import Testing
         let variables = """
             export PATH='\(tool.deletingLastPathComponent().path)':"$PATH" PYSPARK_PYTHON='\(Python.path ?? "")' RAY_DEDUP_LOGS=0
             export SPARK_LOCAL_IP=127.0.0.1 RAY_USAGE_STATS_ENABLED=0
+            # Two partitions, so that each has a photo that can be read.
+            export PYSPARK_SUBMIT_ARGS='--master local[2] pyspark-shell'
             scripts='\(Self.scripts)' python="$PYSPARK_PYTHON"
 
             """
