@@ -288,11 +288,13 @@ private func isLink(_ url: URL) -> Bool {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: url.displayPath)) != nil
 }
 
+/// The extensions of the names of images, in lower case.
+package let imageExtensions: Set = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
+]
+
 /// Whether a file counts as an image, by the extension of its name or else by the start of its content.
 package func isImage(_ url: URL) -> Bool {
-    let extensions: Set = [
-        "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
-    ]
-    if extensions.contains(url.pathExtension.lowercased()) { return true }
+    if imageExtensions.contains(url.pathExtension.lowercased()) { return true }
     return firstBytes(FileKind.prefixLength, of: url).map { FileKind($0).isImage } ?? false
 }

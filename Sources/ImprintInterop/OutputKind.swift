@@ -69,6 +69,48 @@ package enum OutputKind: String, CaseIterable, Sendable {
     }
 }
 
+// MARK: Extensions
+
+extension OutputKind {
+    /// The extensions that fit the names of such files, in lower case; the first one is the usual one.
+    package var fileExtensions: [String] {
+        switch self {
+        case .model, .personalization: ["imprint", "safetensors"]
+        case .featureCache: ["features", "imprint", "safetensors"]
+        case .checkpoint: ["safetensors"]
+        case .trainingReport, .crossValidationReport, .evaluationReport, .auditReport: ["html", "htm"]
+        case .contactSheet: ["png", "jpg", "jpeg"]
+        case .cutOut: ["png"]
+        case .onnxModel: ["onnx"]
+        case .coreMLModel: ["mlmodel"]
+        case .predictionTable: ["csv", "txt"]
+        case .detections: ["json", "txt"]
+        case .signature: ["sig", "json"]
+        }
+    }
+
+    /// Returns the other format that the extension of a file name stands for, with an article.
+    /// - Returns: nil if the extension fits this kind of file, if Imprint does not know it, or if there is none.
+    package func otherFormat(ofExtensionIn path: String) -> String? {
+        let name = URL(filePath: path).pathExtension.lowercased()
+        guard !fileExtensions.contains(name) else { return nil }
+        guard imageExtensions.contains(name) else { return Self.formats[name] }
+        let isImage = fileExtensions.contains(where: imageExtensions.contains)
+        return isImage ? nil : "an image"
+    }
+
+    /// The formats of extensions, except those of images.
+    private static let formats = [
+        "imprint": "a model file", "safetensors": "a safetensors file", "onnx": "an ONNX model",
+        "mlmodel": "a Core ML model", "mlpackage": "a Core ML package, which is a folder",
+        "caffemodel": "a Caffe model", "prototxt": "a Caffe network", "pt": "a PyTorch checkpoint",
+        "pth": "a PyTorch checkpoint", "tflite": "a TensorFlow Lite model", "html": "an HTML page",
+        "htm": "an HTML page", "csv": "a CSV table", "json": "a JSON file", "jsonl": "a JSON Lines file",
+        "txt": "a text file", "sig": "a signature", "svg": "an SVG drawing", "pdf": "a PDF document",
+        "zip": "a ZIP archive",
+    ]
+}
+
 // MARK: Signatures
 
 extension OutputKind {

@@ -30,15 +30,6 @@ struct ExportCommand: ParsableCommand {
             case .imprint: .model
             }
         }
-
-        /// The usual extension of a file in this format.
-        var fileExtension: String {
-            switch self {
-            case .onnx: "onnx"
-            case .coreml: "mlmodel"
-            case .imprint: "imprint"
-            }
-        }
     }
 
     @Argument(help: "The model file to export; it is not changed.")
@@ -101,27 +92,17 @@ struct ExportCommand: ParsableCommand {
                 "--categories is only for imprint: the other formats cannot store categories. Leave it out.")
         }
         try checkOutputs(
-            [OutputFile(option: "--output", path: output, kind: format.kind)],
+            [outputFile],
             inputs: [("the model to export", model)]
                 + [categories].compactMap { $0 }.map { ("the list of categories", $0) })
-        try checkExtension()
     }
 
-    /// Checks that the extension of the file does not belong to another format.
-    private func checkExtension() throws {
+    /// The file to write; if its extension is that of another format, with the option for that format.
+    private var outputFile: OutputFile {
         let name = URL(filePath: output).pathExtension.lowercased()
-        let advice = "Choose a name that ends in .\(format.fileExtension)"
-        if name == "mlpackage" {
-            throw ValidationError(
-                "--output: \(output): a Core ML package is a folder, and imprint export writes a single file. \(advice)."
-            )
-        }
-        let other = Format.allCases.first { $0 != format && $0.fileExtension == name }
-        if let other {
-            throw ValidationError(
-                "--output: \(output): the extension is that of \(other.kind.withArticle), but --to is \(format.rawValue). \(advice), or --to "
-                    + "\(other.rawValue).")
-        }
+        let other = Format.allCases.first { $0 != format && $0.kind.fileExtensions.contains(name) }
+        return OutputFile(
+            option: "--output", path: output, kind: format.kind, alternative: other.map { "--to \($0.rawValue)" })
     }
 
     func run() throws {

@@ -10,12 +10,14 @@ struct OutputFile {
     let option: String
     let path: String
     let kind: OutputKind
+    /// The option that would write the format of the extension, such as "--to coreml"; nil if there is none.
+    var alternative: String?
 }
 
 /// Checks, before a subcommand starts, that its outputs do not replace files of the user.
 ///
 /// An output may not replace an input of the subcommand. It may replace another existing file only if Imprint wrote that file as a file
-/// of the same kind (`OutputKind.canReplace`).
+/// of the same kind (`OutputKind.canReplace`). The extension of its name may not belong to another format (`OutputKind.otherFormat`).
 ///
 /// - Parameters:
 ///   - outputs: The files to write.
@@ -43,6 +45,12 @@ func checkOutputs(_ outputs: [OutputFile], inputs: [(role: String, path: String)
             }
             throw refusal(
                 "the file exists and is not \(output.kind.withArticle) that Imprint wrote, so it is not replaced")
+        }
+        if let format = output.kind.otherFormat(ofExtensionIn: output.path) {
+            throw ValidationError(
+                "\(output.option): \(output.path): the extension is that of \(format), expected \(output.kind.withArticle). "
+                    + "Choose a name that ends in .\(output.kind.fileExtensions[0])\(output.alternative.map { ", or \($0)" } ?? "")."
+            )
         }
     }
 }

@@ -83,15 +83,15 @@ import Testing
             ("m.imprint --output o", 64, "Missing expected argument '--to <onnx, coreml or imprint>'"),
             (
                 "m.imprint --to onnx --output o.mlmodel", 64,
-                "the extension is that of a Core ML model, but --to is onnx. Choose a name that ends in .onnx, or --to coreml."
+                "the extension is that of a Core ML model, expected an ONNX model. Choose a name that ends in .onnx, or --to coreml."
             ),
-            ("m.imprint --to onnx --output o.MLPackage", 64, "a Core ML package is a folder"),
+            ("m.imprint --to onnx --output o.MLPackage", 64, "that of a Core ML package, which is a folder"),
             (
                 "m.imprint --to coreml --output o.imprint", 64,
-                "the extension is that of a model file, but --to is coreml."
+                "the extension is that of a model file, expected a Core ML model. Choose a name that ends in .mlmodel, or --to imprint."
             ),
             ("m.imprint --to imprint --output o.onnx", 64, "the extension is that of an ONNX model"),
-            ("m.imprint --to coreml --output o.mlpackage", 64, "a Core ML package is a folder"),
+            ("m.imprint --to coreml --output o.mlpackage", 64, "that of a Core ML package, which is a folder"),
             ("m.imprint --to onnx --output nowhere/o", 1, "nowhere"),
             ("missing.imprint --to onnx --output o", 1, "missing.imprint"),
             ("detector.imprint --to coreml --updatable --output o", 64, "on a device: it is a logo detector"),

@@ -12,6 +12,10 @@ import Testing
         let command: String
         let kind: OutputKind
 
+        /// The name of the file, with an extension if the kind needs one.
+        var target: String { kind == .contactSheet || kind == .cutOut ? "target.png" : "target" }
+        /// The command that writes the file.
+        var targetCommand: String { command.replacing("TARGET", with: target) }
         var testDescription: String { command }
     }
 
@@ -53,8 +57,8 @@ import Testing
     @Test("A file is only replaced by one of the same kind that Imprint wrote", arguments: outputs)
     func table(output: Output) throws {
         try withExistingFiles { folder in
-            let target = folder.appending(path: "target.png")
-            let command = output.command.replacing("TARGET", with: "target.png")
+            let target = folder.appending(path: output.target)
+            let command = output.targetCommand
             for (file, kind) in Self.existing {
                 let before = try Data(contentsOf: folder.appending(path: file))
                 try before.write(to: target)
@@ -66,7 +70,8 @@ import Testing
                     #expect(run.status == 64, "\(file): \(run.errors)")
                     #expect(
                         run.errors.contains(
-                            "target.png: the file exists and is not \(output.kind.withArticle) that Imprint wrote"),
+                            "\(output.target): the file exists and is not \(output.kind.withArticle) that Imprint wrote"
+                        ),
                         "\(run.errors)")
                     #expect(try Data(contentsOf: target) == before, "\(file)")
                 }
@@ -77,8 +82,8 @@ import Testing
     @Test("An empty file is replaced, and for a symbolic link the rule applies to its destination", arguments: outputs)
     func emptyFilesAndLinks(output: Output) throws {
         try withExistingFiles { folder in
-            let target = folder.appending(path: "target.png")
-            let command = output.command.replacing("TARGET", with: "target.png")
+            let target = folder.appending(path: output.target)
+            let command = output.targetCommand
             try Data().write(to: target)
             var run = try imprint(command, folder: folder)
             #expect(run.status == 0, "\(run.errors)")
@@ -97,11 +102,12 @@ import Testing
         .disabled(if: geteuid() == 0, "root can read every file"), arguments: outputs)
     func unreadableFiles(output: Output) throws {
         try withExistingFiles { folder in
-            let target = folder.appending(path: "target.png")
+            let target = folder.appending(path: output.target)
             try Data("text".utf8).write(to: target)
             try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: target.path)
-            let run = try imprint(output.command.replacing("TARGET", with: "target.png"), folder: folder)
-            let message = "target.png: the file exists and cannot be read (Permission denied), so it is not replaced."
+            let run = try imprint(output.targetCommand, folder: folder)
+            let message =
+                "\(output.target): the file exists and cannot be read (Permission denied), so it is not replaced."
             #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
         }
     }
@@ -179,6 +185,47 @@ import Testing
             #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
             #expect(try contents(of: folder) == before)
         }
+    }
+
+    @Test(
+        "An output with the extension of another format is a usage error",
+        arguments: [
+            ("train photos -o o.onnx", "an ONNX model, expected a model file. Choose a name that ends in .imprint."),
+            ("train photos -o o.JPG", "an image, expected a model file"),
+            ("train-detector --artwork a=two-circles -o o.mlpackage", "a Core ML package, which is a folder"),
+            ("merge m p -o o.csv", "a CSV table"), ("import m.onnx -o o.onnx", "an ONNX model, expected a model file"),
+            ("quantize m --photos photos -o o.txt", "a text file, expected a model file"),
+            ("personalize m photos -o o.html", "an HTML page, expected a personalization file"),
+            ("personalize m photos -o o --cache o.json", "a JSON file, expected a feature cache"),
+            (
+                "audit photos --report o.txt",
+                "a text file, expected an audit report. Choose a name that ends in .html."
+            ),
+            ("train photos -o o --report o.imprint", "a model file, expected a training report"),
+            ("evaluate m photos --report o.json", "a JSON file, expected an evaluation report"),
+            ("train photos --folds 2 --predictions o.html", "an HTML page, expected a table of fold predictions"),
+            ("detect m a.jpg --coco o.csv", "a CSV table, expected a COCO file of detections"),
+            ("sign m --private-key k -o o.imprint", "a model file, expected a model signature"),
+            ("augment photos --contact-sheet o.html", "an HTML page, expected a contact sheet"),
+        ])
+    func otherExtensions(command: String, message: String) throws {
+        try withTemporaryFolder { folder in
+            let run = try shell("$imprint \(command)", folder: folder)
+            #expect(run.status == 64, "\(run.errors)")
+            #expect(run.errors.contains("the extension is that of \(message)"), "\(run.errors)")
+        }
+    }
+
+    @Test(
+        "Usual and unknown extensions fit every kind of file",
+        arguments: [
+            ("o", OutputKind.allCases), ("o.model", OutputKind.allCases), ("o.2", OutputKind.allCases),
+            ("o.IMPRINT", [.model, .personalization, .featureCache]), ("o.safetensors", [.model, .checkpoint]),
+            ("o.htm", [.auditReport, .evaluationReport]), ("o.json", [.detections, .signature]),
+            ("o.txt", [.predictionTable, .detections]), ("o.jpeg", [.contactSheet]),
+        ] as [(String, [OutputKind])])
+    func fittingExtensions(name: String, kinds: [OutputKind]) {
+        for kind in kinds { #expect(kind.otherFormat(ofExtensionIn: name) == nil, "\(kind)") }
     }
 
     // MARK: Files
