@@ -134,6 +134,9 @@ extension ImageError {
                 + "\(logo.debugDescription), because the labels differ only in case, spaces or Unicode form. "
                 + "Expected the label \(logo.debugDescription) for photos of the logo. "
                 + "Rename the label (in a photo folder, the sub-folder) or the logo."
+        case .unknownAugmentation("none", let known):
+            "\"none\" means no augmentation and cannot be combined with others. Expected only \"none\", or names separated by commas: "
+                + "\(known.joined(separator: ", "))."
         case .unknownAugmentation(let name, let known):
             "There is no augmentation \"\(name)\". Expected none, or names separated by commas: "
                 + "\(known.joined(separator: ", "))."

@@ -43,6 +43,7 @@ import Testing
         "Invalid options are usage errors that state the expected value",
         arguments: [
             ("--augment spin", "There is no augmentation \"spin\""),
+            ("--augment none,flip", "--augment: \"none\" means no augmentation and cannot be combined with others"),
             ("--count 0", "--count is 0, expected 1 to 100"),
             ("--input-size 1024 --count 100 --epochs 100", "more than 100 million pixels"),
             ("--artwork Logo=logo.png", "Expected DATA or --artwork, found both"),

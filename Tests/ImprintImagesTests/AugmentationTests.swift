@@ -38,7 +38,7 @@ import Testing
 
     @Test(
         "An unknown name is an error that contains it",
-        arguments: ["", "spin", "flip,", "flip,none", "Flip", "flip, blur"])
+        arguments: ["", "spin", "flip,", "flip,none", "none,none", "Flip", "flip, blur"])
     func unknownNames(list: String) {
         let name = list.split(separator: ",", omittingEmptySubsequences: false).last.map(String.init) ?? ""
         let known = Augmentation.allNames

@@ -47,7 +47,7 @@ public struct Augmentation: Codable, Hashable, Sendable, CustomStringConvertible
     /// Creates an augmentation from a comma-separated list of kinds such as "flip,rotate,blur"; "none" is an empty list.
     ///
     /// "rotation" is an alias of "rotate", "expose" of "exposure" and "colour" of "color".
-    /// - Throws: `ImageError.unknownAugmentation` for any other name.
+    /// - Throws: `ImageError.unknownAugmentation` for any other name, and for "none" in a list with others.
     public init(named list: String) throws(ImageError) {
         kinds = []
         guard list != "none" else { return }
