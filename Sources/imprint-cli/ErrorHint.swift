@@ -75,7 +75,6 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case ImprintError.cannotAddLabel: "imprint personalize --artwork LABEL=FILE or --annotations FILE adds it."
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.noUsablePhotoInTime: "--time-limit sets the limit."
-    case ImprintError.invalidSetting("averagesFlipped", _, _): "Leave out --mirror."
     case ImprintError.invalidSetting("precision", _, _): "imprint quantize writes a model that computes in int8."
     case ImprintError.unfinishedCheckpoint(let file, _, _), ImprintError.stoppedTooEarly(let file?),
         ImprintError.checkpointMismatch(let file, "kind of model", _, _):

@@ -86,6 +86,11 @@ struct ClassifierOptions: ParsableArguments {
     /// Returns the classifier of a model.
     func classifier(_ model: String, threads: Int) throws -> ImageClassifier {
         let file = try namedModel(model)
+        if mirror, file.head.locatesObjects {
+            throw ValidationError(
+                "--mirror: \(model): the model is a detector, expected a classifier, whose confidences --mirror averages. Leave out --mirror."
+            )
+        }
         let precision = precisionOptions.checked()
         let base = try naming(model) {
             try ImageClassifier(file, threads: threads, averagesFlipped: mirror, precision: precision)

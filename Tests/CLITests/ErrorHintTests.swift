@@ -18,7 +18,6 @@ import Testing
     @Test(
         "An error of training or prediction names the option",
         arguments: [
-            (.invalidSetting(name: "averagesFlipped", found: "true", expected: "false"), "Leave out --mirror."),
             (.invalidSetting(name: "epochs", found: "0", expected: "1 to 100000"), nil),
             (
                 .missingMetric("threshold", labels: ["Ring"], reason: .addedByPersonalization),

@@ -89,6 +89,15 @@ import Testing
         ])
     func unknownNames(command: String, message: String) throws { try check(command, 64, message) }
 
+    @Test(
+        "--mirror with a detector is wrong usage",
+        arguments: ["evaluate m.imprint photos", "classify m.imprint photos", "serve m.imprint --port 0"])
+    func mirroredDetectors(command: String) throws {
+        try check(
+            "\(command) --mirror", 64,
+            "--mirror: m.imprint: the model is a detector, expected a classifier, whose confidences --mirror averages.")
+    }
+
     @Test("classify without a model names the missing argument")
     func missingModel() throws { try check("classify photos", 64, "imprint classify pets.imprint photos") }
 
