@@ -71,7 +71,7 @@ struct DetectionFiles {
     }
 
     /// Writes the COCO file; incomplete detections, and those of no photo, do not replace earlier ones.
-    /// - Returns: The line about the file; nil if it is not written.
+    /// - Returns: The line about a complete file; nil after the warning that the file is incomplete or not written, which --quiet does not omit.
     private func writeCOCO(isComplete: Bool) throws -> String? {
         guard let (chosenPath, file) = coco else { return nil }
         let path = vacantPath(chosenPath, .detections)
@@ -81,8 +81,12 @@ struct DetectionFiles {
             return nil
         }
         try file.write(to: path)
-        return
-            "Wrote \(counted(file.objectCount, "detection")) in \(counted(file.imageCount, "photo")) "
-            + "to \(path)."
+        let written =
+            "\(counted(file.objectCount, "detection")) in \(counted(file.imageCount, "photo")) to \(path)"
+        guard isComplete else {
+            Terminal.warn("Wrote only \(written), because not all photos were processed.")
+            return nil
+        }
+        return "Wrote \(written)."
     }
 }

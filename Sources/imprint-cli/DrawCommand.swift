@@ -103,7 +103,7 @@ struct DrawCommand: ParsableCommand {
         }
         bar.clear()
         guard images == count else {
-            Terminal.note(
+            Terminal.warn(
                 "Interrupted; \(output) has \(images) of \(count) images, with boxes in \(CompositeDataset.boxesName).")
             throw Interrupt.exitCode
         }
@@ -141,7 +141,7 @@ struct DrawCommand: ParsableCommand {
         }
         bar.clear()
         guard drawn == count else {
-            Terminal.note(
+            Terminal.warn(
                 "Interrupted; \(output) has \(drawn) of \(count) images. Repeat the command to draw all of them.")
             throw Interrupt.exitCode
         }

@@ -35,13 +35,15 @@ import Testing
         }
     }
 
-    @Test("A signal ends draw --artwork; boxes.json has the boxes of the images so far", arguments: ["INT", "TERM"])
+    @Test(
+        "A signal ends draw --artwork with a warning; boxes.json has the boxes of the images so far",
+        arguments: ["INT", "TERM"])
     func interrupted(signal: String) throws {
         try withTemporaryFolder { folder in
             let artwork = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png")
             let run = try shell(
                 """
-                $imprint draw --artwork Leaf='\(artwork.path)' --size 64 --count 1000000 --threads 1 --output drawn 2> errors &
+                $imprint draw --artwork Leaf='\(artwork.path)' --size 64 --count 1000000 --threads 1 --quiet --output drawn 2> errors &
                 while [ ! -e drawn/000001.jpg ]; do sleep 0.05; done
                 kill -\(signal) $!
                 wait $!
@@ -56,13 +58,13 @@ import Testing
         }
     }
 
-    @Test("A signal ends draw with a recipe; the message has the number of images", arguments: ["INT", "TERM"])
+    @Test("A signal ends draw with a recipe; the warning has the number of images", arguments: ["INT", "TERM"])
     func interruptedRecipe(signal: String) throws {
         try withTemporaryFolder { folder in
             let recipe = packageFolder.appending(path: "datasets/two-circles.json")
             let run = try shell(
                 """
-                $imprint draw '\(recipe.path)' --count 1000000 --threads 1 --output drawn 2> errors &
+                $imprint draw '\(recipe.path)' --count 1000000 --threads 1 --quiet --output drawn 2> errors &
                 while [ ! -e drawn/TwoCircles/00001.jpg ]; do sleep 0.05; done
                 kill -\(signal) $!
                 wait $!
