@@ -42,8 +42,9 @@ struct BenchCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The precision for train, predict and apps: float32; bfloat16 (for train: mixed precision); or int8 (not for train), for which bench "
-                + "first quantizes the networks. (default: int8 for a quantized --model, otherwise float32)"))
+            "The precision in which train, predict and apps compute: float32; bfloat16 (for train: mixed precision); or int8 (not for train), "
+                + "for which bench first quantizes the networks. (default: int8 for a quantized --model, otherwise float32)"
+        ))
     var precision: PrecisionOptions.ChosenPrecision?
 
     @OptionGroup var common: CommonOptions

@@ -32,7 +32,7 @@ struct CompareCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The precision of the second model; the first one always has the default. "
+            "The precision in which Imprint computes the predictions of the second model; the first one always has the default. "
                 + "(default: int8 if it is quantized, otherwise float32)"))
     var precision: PrecisionOptions.ChosenPrecision?
 

@@ -26,7 +26,10 @@ struct DatasetOptions: ParsableArguments {
     @Option(help: "The random seed; the same seed gives the same model. (default: 0)", transform: seedNumber)
     var seed: UInt64 = ClassifierHyperparameters().seed
 
-    @Option(help: "How the model file stores parameters: float32, or float16 for half the size.")
+    @Option(
+        help:
+            "The precision in which the model file stores parameters, not of predictions: float32, or float16 for half the size."
+    )
     var precision = ClassifierConfiguration().precision
 
     @Option(

@@ -48,9 +48,9 @@ struct ExportCommand: ParsableCommand {
     var updatable = false
 
     @Option(
-        help:
-            "The format of the parameters: float32; float16 for half the size; or int8 for a quarter, for imprint only."
-    )
+        help: ArgumentHelp(
+            "The precision in which the file stores parameters, not of predictions: float32; float16 for half the size; or int8 for a "
+                + "quarter, for imprint only."))
     var precision = ModelFile.Storage.float32
 
     @Flag(help: "Include preprocessing: the input is pixel values 0 to 255; for onnx.")

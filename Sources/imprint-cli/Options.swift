@@ -33,8 +33,8 @@ struct CommonOptions: ParsableArguments {
 struct PrecisionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The precision of predictions: float32; bfloat16, which is faster for most networks on processors with AVX512-BF16 or BFDOT (arm64), and "
-                + "changes confidences slightly; or int8 for a model from imprint quantize. "
+            "The precision in which Imprint computes predictions; the model file does not change: float32; bfloat16, which is faster for most "
+                + "networks on processors with AVX512-BF16 or BFDOT (arm64), and changes confidences slightly; or int8 for a model from imprint quantize. "
                 + "(default: int8 for such a model, otherwise float32)"))
     var precision: ChosenPrecision?
 

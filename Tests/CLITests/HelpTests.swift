@@ -104,6 +104,21 @@ import Testing
     }
 
     @Test(
+        "The help of --precision states whether it sets the computation or the stored parameters",
+        arguments: [
+            (["classify", "detect", "evaluate", "serve", "studio", "compare", "bench"], "compute"),
+            (["train", "train-detector", "export"], "stores parameters, not of predictions"),
+        ])
+    func precisions(commands: [String], meaning: String) throws {
+        for command in commands {
+            let help = try imprint(command, "--help").output
+            let option = try #require(help.components(separatedBy: "\n  --precision <precision>").dropFirst().first)
+            let text = option.components(separatedBy: "\n  -")[0].split(whereSeparator: \.isWhitespace)
+            #expect(text.joined(separator: " ").contains(meaning), "\(command): \(option)")
+        }
+    }
+
+    @Test(
         "An output named - is an error, because no subcommand writes a file to standard output",
         arguments: [
             "train photos --output", "train photos --output m --report", "train photos --output m --checkpoint",
