@@ -41,16 +41,25 @@ package final class ProcessGroup: @unchecked Sendable {
     package let rank: Int
     /// The world size: the number of processes.
     package let count: Int
+    /// Returns the advice of the program about an error of this process, for the other processes.
+    let advice: @Sendable (any Error) -> ErrorAdvice
     private let transport: any ProcessTransport
     private let background: BackgroundAllReduce
     private let received = GrowingMemory()
     private let gathered = [GrowingMemory(), GrowingMemory()]
 
     /// Creates the group; the number of processes must be one of `validCounts`.
-    package init(_ transport: any ProcessTransport) {
+    /// - Parameters:
+    ///   - transport: Exchanges the messages.
+    ///   - advice: Returns the advice of the program about an error.
+    package init(
+        _ transport: any ProcessTransport,
+        advice: @escaping @Sendable (any Error) -> ErrorAdvice = { _ in ErrorAdvice() }
+    ) {
         precondition(
             Self.validCounts.contains(transport.count), "\(transport.count) processes, expected \(Self.validCounts)")
         self.transport = transport
+        self.advice = advice
         (rank, count) = (transport.rank, transport.count)
         background = BackgroundAllReduce(transport)
     }

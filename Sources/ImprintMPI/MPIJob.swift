@@ -43,9 +43,13 @@ package final class MPIJob: Sendable {
     }
 
     /// Joins the other processes of the job.
-    /// - Parameter onFailure: Called on any thread if another process fails, before the job ends; it reports the failure.
+    /// - Parameters:
+    ///   - advice: Returns the advice of the program about an error, for the other processes.
+    ///   - onFailure: Called on any thread if another process fails, before the job ends; it reports the failure.
     /// - Throws: `MPIError` if the build has no MPI, the library is unsuitable, or the number of processes is not supported.
-    package init(onFailure: @escaping @Sendable (Failure) -> Void) throws(MPIError) {
+    package init(
+        advice: @escaping @Sendable (any Error) -> ErrorAdvice, onFailure: @escaping @Sendable (Failure) -> Void
+    ) throws(MPIError) {
         guard imprint_mpi_is_available() != 0 else { throw .missing }
         let launched = Self.launched()?.count
         if let launched, !ProcessGroup.validCounts.contains(launched) { throw .invalidCount(launched) }
@@ -54,7 +58,8 @@ package final class MPIJob: Sendable {
         if let launched, launched != Int(count) { throw .otherLauncher(found: Int(count), expected: launched) }
         guard ProcessGroup.validCounts.contains(Int(count)) else { throw .invalidCount(Int(count)) }
         self.onFailure = onFailure
-        processes = ProcessGroup(MPITransport(rank: Int(rank), count: Int(count), onFailure: onFailure))
+        processes = ProcessGroup(
+            MPITransport(rank: Int(rank), count: Int(count), onFailure: onFailure), advice: advice)
         let thread = Thread {
             while true {
                 var age = 0.0

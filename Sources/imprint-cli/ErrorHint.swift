@@ -99,6 +99,8 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case SignatureError.wrongKey: "--public-key names the file of the public key."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as HintedError: error.hint
+    case let error as ProcessFailedError: error.advice.hint
+    case let error as ProcessMismatchError: hint(forDifferent: error.differences.map(\.property))
     case let error as LabelListError:
         if case .hasBoxes = error.problem {
             "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
@@ -127,6 +129,12 @@ private func personalizationHint(_ file: String, _ command: any ParsableCommand.
     CommandLineArguments.options(of: command).contains("--personalization")
         ? "Pass the model that it was made for, and this file with --personalization."
         : "imprint merge writes a model file with its changes: imprint merge MODEL \(shellQuoted(file)) --output merged.imprint"
+}
+
+/// Returns the options of settings that differ between processes; nil if their names do not differ from those of the settings.
+private func hint(forDifferent settings: [String]) -> String? {
+    let options = settings.compactMap { optionName(ofSetting: $0) }
+    return options.isEmpty ? nil : "The options of these settings: \(options.joined(separator: "; "))."
 }
 
 /// Returns the subcommand that helps if a file of another kind was named as a model.
@@ -198,6 +206,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
         }
     case let error as ExportError: if case .notUpdatable = error.problem { true } else { false }
     case let error as HintedError: isWrongUsage(error.error)
+    case let error as ProcessFailedError: error.advice.isWrongUsage
     case let error as LocatedError: isWrongUsage(error.error)
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
     case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.nameTaken,

@@ -32,7 +32,7 @@ enum TrainingProcesses {
     /// - Throws: `MPIError`.
     static func join() throws {
         guard let (own, count) = MPIJob.launched() else { return }
-        job = try MPIJob { failure in
+        job = try MPIJob(advice: advice) { failure in
             switch failure {
             case .timeout(let rank):
                 report(
@@ -52,6 +52,11 @@ enum TrainingProcesses {
                         + "run the same program on the same files.")
             }
         }
+    }
+
+    /// Returns the hint and the kind of an error, which processes that do not have it need for their message and exit code.
+    @Sendable private static func advice(_ error: any Error) -> ErrorAdvice {
+        ErrorAdvice(hint: hint(for: error), isWrongUsage: error is ValidationError || isWrongUsage(error))
     }
 
     /// Waits for the other processes at the end of the command.

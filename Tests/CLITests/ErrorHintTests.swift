@@ -1,9 +1,11 @@
 import ArgumentParser
 import Foundation
 import Imprint
+import ImprintCore
 import ImprintImages
 import ImprintInterop
 import ImprintModel
+import ImprintTraining
 import TestSupport
 import Testing
 
@@ -152,6 +154,27 @@ import Testing
                 #expect(hint(for: error, in: command)?.contains(part) == true, "\(command)")
             }
         }
+    }
+
+    @Test("An error of another process keeps the hint and the exit code") func otherProcesses() {
+        let error = ProcessFailedError(
+            rank: 1, reason: "epochs is 0", advice: ErrorAdvice(hint: "Raise it.", isWrongUsage: true))
+        #expect(hint(for: error) == "Raise it." && isWrongUsage(error))
+        let failure = ProcessFailedError(rank: 1, reason: "the disk is full")
+        #expect(hint(for: failure) == nil && !isWrongUsage(failure))
+    }
+
+    @Test("Settings that differ between processes have a hint that names the options with other names")
+    func differentProcesses() {
+        func error(_ settings: String...) -> ProcessMismatchError {
+            ProcessMismatchError(
+                rank: 1,
+                differences: settings.map { ProcessMismatchError.Difference(property: $0, found: "1", expected: "2") })
+        }
+        #expect(hint(for: error("batch size")) == nil)
+        #expect(
+            hint(for: error("EMA decay", "batch size", "augmentation"))
+                == "The options of these settings: --average; --augment.")
     }
 
     @Test("Boxes where a list of photos is expected have a hint that names --annotations") func boxes() {

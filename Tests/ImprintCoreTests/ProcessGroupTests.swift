@@ -99,6 +99,26 @@ import Testing
         #expect(results == expected)
     }
 
+    @Test(
+        "The other processes get the advice about an error",
+        arguments: [
+            ErrorAdvice(), ErrorAdvice(isWrongUsage: true), ErrorAdvice(hint: "Fix\nit."),
+            ErrorAdvice(hint: "", isWrongUsage: true),
+        ], ["error", "", "error\u{0}rest"])
+    func advice(advice: ErrorAdvice, reason: String) async throws {
+        let errors = try await inProcesses(2) { group -> ProcessFailedError? in
+            do {
+                try group.failTogether { if !group.isFirst { throw Failure(description: reason) } }
+                return nil
+            } catch {
+                return error as? ProcessFailedError
+            }
+        } advice: { _ in
+            advice
+        }
+        #expect(errors == [ProcessFailedError(rank: 1, reason: reason, advice: advice), nil])
+    }
+
     @Test("An error without a description and a value that the first process cannot encode end all processes")
     func failsWithoutDescription() async throws {
         let results = try await inProcesses(2) { group -> [Bool] in

@@ -177,22 +177,31 @@ import Testing
     }
 
     @Test(
-        "Processes with other photos or settings end with an error that names the difference", arguments: [true, false])
-    func mismatch(ofPhotos: Bool) async throws {
+        "Processes with other photos or settings end with an error that names the difference",
+        arguments: [
+            ("training photos", "training photos (found "),
+            ("epochs", "numbers of epochs (found \"2\", expected \"1\")"),
+            ("batch size", "batch size (found \"16\", expected \"8\")"),
+        ])
+    func mismatch(of property: String, difference: String) async throws {
+        let ofPhotos = property == "training photos"
         try await withTemporaryFolder { folder in
             for name in ["0", "1"] { try writeImages(perLabel: 12, to: folder.appending(path: name)) }
             if ofPhotos { try FileManager.default.removeItem(at: folder.appending(path: "1/left/3.png")) }
             let messages = try await inProcesses(2) { group -> String in
                 do {
-                    let configuration = quickTraining(epochs: ofPhotos ? 1 : 1 + group.rank) { $0.processes = group }
+                    let configuration = quickTraining(epochs: property == "epochs" ? 1 + group.rank : 1) {
+                        $0.processes = group
+                        $0.batchSize = property == "batch size" ? 8 * (1 + group.rank) : 8
+                    }
                     _ = try train(folder.appending(path: ofPhotos ? "\(group.rank)" : "0"), configuration)
                     return ""
                 } catch {
                     return "\(error)"
                 }
             }
-            let difference = ofPhotos ? "the training photos of process 1" : "the numbers of epochs of process 1"
-            #expect(messages.allSatisfy { $0.contains(difference) }, "\(messages)")
+            let message = "process 1 differs from process 0 in \(difference)"
+            #expect(messages.allSatisfy { $0.contains(message) }, "\(messages)")
         }
     }
 

@@ -5,8 +5,13 @@ package import ImprintCore
 ///
 /// The threads exchange messages through memory. If one fails, the others receive no more messages, and their results do not matter. If one waits
 /// for a message of another that has returned, the program ends, because it would wait forever.
+/// - Parameters:
+///   - count: The number of processes.
+///   - body: The work of a process.
+///   - advice: Returns the advice about an error of a process.
 package func inProcesses<Value: Sendable>(
-    _ count: Int, _ body: @escaping @Sendable (ProcessGroup) throws -> Value
+    _ count: Int, _ body: @escaping @Sendable (ProcessGroup) throws -> Value,
+    advice: @escaping @Sendable (any Error) -> ErrorAdvice = { _ in ErrorAdvice() }
 ) async throws -> [Value] {
     let mailbox = Mailbox()
     return try await withThrowingTaskGroup(of: (Int, Value).self) { group in
@@ -15,7 +20,7 @@ package func inProcesses<Value: Sendable>(
                 try await withCheckedThrowingContinuation { continuation in
                     let thread = Thread {
                         let transport = ThreadTransport(rank: rank, count: count, mailbox: mailbox)
-                        let result = Result { (rank, try body(ProcessGroup(transport))) }
+                        let result = Result { (rank, try body(ProcessGroup(transport, advice: advice))) }
                         if case .failure = result { mailbox.close() } else { mailbox.end(rank) }
                         continuation.resume(with: result)
                     }

@@ -4,34 +4,62 @@ internal import ImprintModel
 
 /// The error of processes that would not train the same model.
 package struct ProcessMismatchError: Error, CustomStringConvertible {
+    /// A property that differs between two processes.
+    package struct Difference: Sendable {
+        /// The name of the property, such as "batch size" or "training photos".
+        package let property: String
+        /// The value in the process with the rank of the error; nil if it did not compare this property.
+        package let found: String?
+        /// The value in the first process; nil if it did not compare this property.
+        package let expected: String?
+
+        package init(property: String, found: String?, expected: String?) {
+            (self.property, self.found, self.expected) = (property, found, expected)
+        }
+    }
+
     /// The index of the process that differs from the first one.
     package let rank: Int
-    /// The properties that differ, such as "photos".
-    package let property: String
-    package let found: String
-    package let expected: String
+    /// The properties that differ.
+    package let differences: [Difference]
+
+    package init(rank: Int, differences: [Difference]) {
+        (self.rank, self.differences) = (rank, differences)
+    }
 
     package var description: String {
-        "the \(property) of process \(rank) and of process 0 differ: found \"\(found)\", expected \"\(expected)\". Start all processes with the same program, options and files, on the same kind of processor."
+        func text(_ value: String?) -> String { value.map { "\"\($0)\"" } ?? "nothing" }
+        let list = differences.map { "\($0.property) (found \(text($0.found)), expected \(text($0.expected)))" }
+        return "process \(rank) differs from process 0 in \(list.joined(separator: ", ")). "
+            + "Start all processes with the same program, options and files, on the same kind of processor."
     }
 }
 
 extension ProcessGroup {
     /// Checks that all processes have the same values of some properties.
+    ///
+    /// A process with another checkpoint or base model can be at another check, with other properties, which the error also names.
     /// - Throws: `ProcessMismatchError` in all processes.
     func checkSame(_ properties: [(name: String, value: String)]) throws(ProcessMismatchError) {
-        func strings(_ bytes: [UInt8]) -> [String] {
+        let own = properties.flatMap { [$0.name, $0.value] }.joined(separator: "\u{0}")
+        let all = allGather(Array(own.utf8)).map { bytes in
             bytes.split(separator: 0, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
         }
-        let names = properties.map(\.name).joined(separator: ", ")
-        let all = allGather(Array(([names] + properties.map(\.value)).joined(separator: "\u{0}").utf8)).map(strings)
-        func check(_ index: Int, _ name: String) throws(ProcessMismatchError) {
-            guard let rank = all.firstIndex(where: { $0[index] != all[0][index] }) else { return }
-            throw ProcessMismatchError(rank: rank, property: name, found: all[rank][index], expected: all[0][index])
+        guard let rank = all.firstIndex(where: { $0 != all[0] }) else { return }
+        func names(_ process: [String]) -> [String] {
+            stride(from: 0, to: process.count - 1, by: 2).map { process[$0] }
         }
-        // A process with another checkpoint or base model can be at another check, with other properties.
-        try check(0, "next check")
-        for (index, property) in properties.enumerated() { try check(index + 1, property.name) }
+        func value(_ name: String, _ process: [String]) -> String? {
+            names(process).firstIndex(of: name).map { process[2 * $0 + 1] }
+        }
+        let known = Set(names(all[0]))
+        let differences = (names(all[0]) + names(all[rank]).filter { !known.contains($0) }).compactMap {
+            name -> ProcessMismatchError.Difference? in
+            let (found, expected) = (value(name, all[rank]), value(name, all[0]))
+            return found == expected
+                ? nil : ProcessMismatchError.Difference(property: name, found: found, expected: expected)
+        }
+        throw ProcessMismatchError(rank: rank, differences: differences)
     }
 }
 

@@ -62,11 +62,11 @@ final class TrainingRunner<Job: TrainingTask> {
 
     /// Checks that all processes would train the same model; `CheckpointStore` has compared the checkpoints.
     private func checkProcesses() throws {
-        let settings = task.fingerprint.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-        try task.processes?.checkSame([
-            ("kernels", "\(Engine.current)"), ("settings", settings.joined(separator: ", ")),
-            ("networks", "\(task.network.name) with \(task.network.nodes.count) layers"),
-        ])
+        guard let processes = task.processes else { return }
+        var properties: [(name: String, value: String)] = [("kernels", "\(Engine.current)")]
+        properties += task.fingerprint.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        properties.append(("network layers", "\(task.network.name) with \(task.network.nodes.count) layers"))
+        try processes.checkSame(properties)
     }
 
     /// The parts of a run that exist once its photos are read.
