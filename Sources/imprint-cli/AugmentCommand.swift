@@ -74,7 +74,8 @@ struct AugmentCommand: ParsableCommand {
             throw ValidationError(
                 showsArtwork
                     ? "Expected DATA or --artwork, found both. Run the subcommand once for each."
-                    : "Expected DATA, a folder of photos, or --artwork LABEL=FILE.")
+                    : "There are no photos and no artwork. Name a folder of photos, or artwork with --artwork LABEL=FILE."
+            )
         }
         try require(side, "--input-size", in: (showsArtwork ? 16 : 1)...1024)
         try require(count, "--count", in: 1...100)

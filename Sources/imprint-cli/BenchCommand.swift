@@ -60,7 +60,9 @@ struct BenchCommand: AsyncParsableCommand {
         if let model {
             try requirePaths([model])
             guard let suite, suite.benchmark(of: URL(filePath: model)) != nil, names.isEmpty else {
-                throw ValidationError("--model is for \"bench predict\" and \"bench load\", without --case.")
+                throw ValidationError(
+                    "--model is for \"bench predict\" and \"bench load\", without --case. Name one of these suites, and leave out --case."
+                )
             }
         }
         try require(seconds, "--seconds", in: 0.001...3600)

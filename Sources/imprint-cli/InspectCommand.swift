@@ -37,7 +37,7 @@ struct InspectCommand: ParsableCommand {
 
     func validate() throws {
         try requirePaths([model])
-        if card && plan { throw ValidationError("--card and --plan cannot be combined.") }
+        if card && plan { throw ValidationError("Expected --card or --plan, found both. Leave out one of them.") }
         try require(batchSize ?? 1, "--batch-size", in: 1...65536)
         guard plan || !(training || batchSize != nil) else {
             throw ValidationError("--training and --batch-size apply only to the plan. Add --plan.")

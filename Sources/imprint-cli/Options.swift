@@ -24,7 +24,9 @@ struct CommonOptions: ParsableArguments {
 
     func validate() throws {
         try require(threads ?? 1, "--threads", in: Processors.threadRange)
-        guard !(quiet && verbose) else { throw ValidationError("--quiet and --verbose cannot be combined.") }
+        guard !(quiet && verbose) else {
+            throw ValidationError("Expected --quiet or --verbose, found both. Leave out one of them.")
+        }
         Terminal.verbosity = quiet ? .quiet : verbose ? .verbose : .normal
     }
 }

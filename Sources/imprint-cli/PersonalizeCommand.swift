@@ -263,8 +263,9 @@ struct PersonalizeCommand: ParsableCommand {
             return
         }
         if result.omittedCount > 0 {
+            let (limit, option) = result.ending == .timeLimit ? ("time", "--time-limit") : ("memory", "--memory")
             Terminal.warn(
-                "\(counted(result.omittedCount, "photo")) \(result.omittedCount == 1 ? "was" : "were") left out: the \(result.ending == .timeLimit ? "time" : "memory") limit was reached."
+                "Left out \(counted(result.omittedCount, "photo")), because the run reached the \(limit) limit. Raise \(option) to use them."
             )
         }
         let seconds = String(format: "%.1f", result.seconds)

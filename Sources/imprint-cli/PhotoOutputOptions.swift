@@ -56,7 +56,7 @@ struct PhotoOutputOptions: ParsableArguments {
 
     /// Checks that --csv and --json are not both given.
     func check(_ common: CommonOptions) throws {
-        if csv && common.json { throw ValidationError("Expected --json or --csv, found both.") }
+        if csv && common.json { throw ValidationError("Expected --json or --csv, found both. Leave out one of them.") }
     }
 
     private func check(_ path: String, _ option: String, _ inputs: PhotoInputOptions) throws {

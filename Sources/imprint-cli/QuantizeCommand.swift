@@ -64,7 +64,10 @@ struct QuantizeCommand: ParsableCommand {
         }
         if let steps {
             try require(steps, "--steps", in: 1...1_000_000)
-            guard fineTunes else { throw ValidationError("--steps needs --fine-tune.") }
+            guard fineTunes else {
+                throw ValidationError(
+                    "--steps needs --fine-tune, which is missing. Add --fine-tune, or leave out --steps.")
+            }
         }
         try checkOutputs(
             [OutputFile(option: "--output", path: output, kind: .model)], inputs: [("the model to quantize", model)])

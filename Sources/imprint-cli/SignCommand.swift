@@ -50,7 +50,7 @@ struct SignCommand: ParsableCommand {
         }
         // The path may not exist yet: it can be another signature.
         if let path = ignore.first(where: { !isInModel($0) }) {
-            throw ValidationError("--ignore: \(path): is not in the folder \(model). Give a path in this folder.")
+            throw ValidationError("--ignore: \(path) is not in the folder \(model). Name a file or folder in it.")
         }
     }
 
@@ -132,7 +132,9 @@ struct VerifyCommand: ParsableCommand {
         try require(minimumVersion, "--minimum-version", in: ModelDetails.versionRange)
         var isFolder: ObjCBool = false
         if FileManager.default.fileExists(atPath: model, isDirectory: &isFolder), isFolder.boolValue {
-            throw ValidationError("--minimum-version: \(shown(model)): is a folder, expected a model file.")
+            throw ValidationError(
+                "--minimum-version: \(shown(model)) is a folder, which has no version. Name a model file, or leave out --minimum-version."
+            )
         }
     }
 

@@ -55,7 +55,10 @@ struct StudioCommand: AsyncParsableCommand {
         try requirePaths([model, boxes].compactMap { $0 })
         try require(port ?? 1, "--port", in: 1...65535)
         if let shareAddress {
-            guard share else { throw ValidationError("--share-address needs --share.") }
+            guard share else {
+                throw ValidationError(
+                    "--share-address needs --share, which is missing. Add --share, or leave out --share-address.")
+            }
             guard LocalNetwork.isAddress(shareAddress) else {
                 throw ValidationError(
                     "--share-address: \(shown(shareAddress)) is not an IPv4 address. Name an address of this machine, such as "

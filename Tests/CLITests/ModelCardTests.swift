@@ -196,7 +196,9 @@ import Testing
 
     @Test("--card is wrong usage with --plan and for a personalization") func usage() throws {
         let run = try imprint("inspect", "built-in", "--card", "--plan")
-        #expect(run.status == 64 && run.errors.contains("--card and --plan cannot be combined"), "\(run.errors)")
+        #expect(
+            run.status == 64 && run.errors.contains("Expected --card or --plan, found both. Leave out one"),
+            "\(run.errors)")
         let file = "Tests/ImprintTests/Fixtures/Version1/classifier-personalization.imprint"
         let other = try imprint("inspect", packageFolder.appending(path: file).path, "--card")
         #expect(other.status == 64 && other.errors.contains("which has no model card"), "\(other.errors)")

@@ -40,7 +40,10 @@ import Testing
             #expect(
                 tuned.status == 0 && tuned.output.contains("\"relativeErrorBeforeFineTuning\":0."), "\(tuned.errors)")
             let alone = try imprint("quantize", model.path, "--photos", photos, "--output", small.path, "--steps", "10")
-            #expect(alone.status == 64 && alone.errors.contains("--steps needs --fine-tune"), "\(alone.errors)")
+            #expect(
+                alone.status == 64
+                    && alone.errors.contains("--steps needs --fine-tune, which is missing. Add --fine-tune"),
+                "\(alone.errors)")
 
             // The original model is not quantized, and the new one already is.
             let unquantized =

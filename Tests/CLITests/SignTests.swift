@@ -159,7 +159,7 @@ struct SignTests {
             ("$imprint sign missing.imprint --private-key key.pem", "missing.imprint"),
             (
                 "$imprint sign model --private-key key.pem --ignore card.json",
-                "--ignore: card.json: is not in the folder model."
+                "--ignore: card.json is not in the folder model."
             ),
             (
                 "$imprint sign m.imprint -o x.sig --private-key key.pem --ignore key.pem",

@@ -59,10 +59,10 @@ import Testing
         }
     }
 
-    @Test("--quiet and --verbose cannot be combined")
+    @Test("--quiet and --verbose together are a usage error")
     func both() throws {
         let run = try imprint("inspect", "m.imprint", "-q", "-v")
         #expect(run.status == 64)
-        #expect(run.errors.contains("--quiet and --verbose cannot be combined."))
+        #expect(run.errors.contains("Expected --quiet or --verbose, found both. Leave out one of them."))
     }
 }
