@@ -245,4 +245,31 @@ import Testing
         #expect(!later.continues(record(Array(epochs.prefix(2)), digest: "b")))
         #expect(!later.continues(record(Array(epochs.prefix(2)), seed: 1)))
     }
+
+    @Test("A record continues one whose hyperparameters differ only in those that may change when a run is resumed")
+    func continuationWithOtherLength() {
+        let epochs = (1...3).map { EpochMetrics(epoch: $0, loss: 1 / Float($0), accuracy: 0.5, learningRate: 0.1) }
+        func classifier(_ count: Int, _ change: (inout ClassifierHyperparameters) -> Void = { _ in }) -> TrainingRecord
+        {
+            var hyperparameters = ClassifierHyperparameters()
+            change(&hyperparameters)
+            return TrainingRecord(.classifier(hyperparameters), history: Array(epochs.prefix(count)))
+        }
+        func detector(_ count: Int, _ change: (inout DetectorHyperparameters) -> Void = { _ in }) -> TrainingRecord {
+            var hyperparameters = DetectorHyperparameters()
+            change(&hyperparameters)
+            return TrainingRecord(.detector(hyperparameters), history: Array(epochs.prefix(count)))
+        }
+        let later = classifier(3) {
+            $0.epochs = 100
+            $0.patience = 4
+            $0.timeLimit = .seconds(60)
+            $0.calibrates = false
+            $0.rehearsalImages = 8
+        }
+        #expect(later.continues(classifier(2)) && classifier(3).continues(later))
+        #expect(!later.continues(classifier(2) { $0.batchSize = 8 }) && !later.continues(detector(2)))
+        #expect(detector(3) { $0.rehearsalImages = 8 }.continues(detector(2)))
+        #expect(!detector(3) { $0.epochs = 8 }.continues(detector(2)))
+    }
 }

@@ -126,10 +126,11 @@ extension TrainingRecord {
 
     /// Whether this is the record of the same run as `earlier`, after the same or more epochs.
     ///
-    /// The hyperparameters and the data are the same, and the epochs of `earlier` have the same metrics as the first ones of this record.
+    /// The data and the hyperparameters are the same, apart from hyperparameters that may change when a run is resumed, such as the number of
+    /// epochs. The epochs of `earlier` have the same metrics as the first ones of this record.
     package func continues(_ earlier: TrainingRecord) -> Bool {
-        !earlier.history.isEmpty && hyperparameters == earlier.hyperparameters && dataDigest == earlier.dataDigest
-            && history.starts(with: earlier.history)
+        !earlier.history.isEmpty && hyperparameters.withoutResumable == earlier.hyperparameters.withoutResumable
+            && dataDigest == earlier.dataDigest && history.starts(with: earlier.history)
     }
 
     /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.

@@ -4,7 +4,7 @@ internal import ImprintModel
 // The fingerprint of a run: the hyperparameters that may not change when it is resumed, by name.
 //
 // It has an entry for each hyperparameter. It excludes those that do not change the training steps, such as the number of epochs, the stop rules
-// and the calibration.
+// and the calibration; see `ClassifierHyperparameters.Resumable`.
 
 /// Returns hyperparameters as text, by name; see `HyperparameterText`.
 /// - Parameter excluded: The names of properties that may change.
@@ -44,7 +44,7 @@ extension ClassifierConfiguration {
     /// Returns the fingerprint.
     /// - Parameter digest: The digest of the starting point.
     func fingerprint(digest: String?) -> [String: String] {
-        var excluded: Set = ["epochs", "patience", "timeLimit", "calibrates", "rehearsalImages"]
+        var excluded = Set(ClassifierHyperparameters.Resumable.allCases.map(\.rawValue))
         if usedFineTuning == nil { excluded.insert("fineTuning") }
         // Older checkpoints lack these hyperparameters.
         if !hyperparameters.isMultiLabel { excluded.insert("isMultiLabel") }
@@ -91,7 +91,8 @@ extension DetectorConfiguration {
     /// Returns the fingerprint.
     /// - Parameter data: Descriptions of the artwork and the backgrounds.
     func fingerprint(data: [String: String]) -> [String: String] {
-        var values = entries(of: hyperparameters, without: ["rehearsalImages", "poolSize"])
+        var values = entries(
+            of: hyperparameters, without: Set(DetectorHyperparameters.Resumable.allCases.map(\.rawValue)))
         if validationFolder != nil { values["validation"] = "a folder" }
         return values.merging(data) { _, _ in preconditionFailure("a hyperparameter and an input have the same name") }
     }
