@@ -144,12 +144,12 @@ import Testing
         }
     }
 
-    @Test("A truncated, changed or foreign checkpoint file is an error that names the file") func damaged() throws {
+    @Test("A truncated or changed checkpoint file is an error that names the file") func damaged() throws {
         try withImages(perLabel: 4) { folder in
             try withTemporaryFolder { scratch in
                 let options = CheckpointOptions(folder: scratch, resumes: true)
                 let file = scratch.appending(path: "checkpoint.safetensors")
-                let model = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+                _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
                 let whole = try Data(contentsOf: file)
                 var changed = whole
                 changed[whole.count - 5] ^= 0x40
@@ -160,9 +160,7 @@ import Testing
                 let passes = try #require(whole.range(of: Data("\\\"passes\\\":1".utf8)))
                 var other = whole
                 other[passes.upperBound - 1] = UInt8(ascii: "2")
-                var cases = [
-                    Data(), Data("no file".utf8), whole.prefix(7), whole.prefix(100), whole.prefix(whole.count - 4),
-                ]
+                var cases = [Data(), whole.prefix(100), whole.prefix(whole.count - 4)]
                 cases += [changed, impossible, other]
                 for data in cases {
                     try data.write(to: file)
@@ -181,13 +179,33 @@ import Testing
                         "\(text)")
                     #expect(try Data(contentsOf: file) == data)
                 }
-                // A model with the name of the checkpoint is a file of the user, and must not be overwritten.
-                try model.write(to: file)
-                let error = #expect(throws: ModelFileError.self) {
-                    try train(folder, quickTraining(epochs: 2), checkpoints: options)
+            }
+        }
+    }
+
+    @Test(
+        "A file of another kind with the name of the checkpoint is not replaced, and the error states its kind",
+        arguments: [true, false])
+    func foreign(resumes: Bool) throws {
+        try withImages(perLabel: 4) { folder in
+            let model = try bytes(of: train(folder, quickTraining(epochs: 1)))
+            let photo = try Data(contentsOf: folder.appending(path: "left/0.png"))
+            for (content, kind) in [
+                (model, "a model"), (photo, "a PNG image"), (Data("no file".utf8), "text"),
+                (Data([0xFF, 0xD8, 0xFF, 0xE0, 0, 0x10, 0x4A, 0x46]), "a JPEG image"),
+            ] {
+                try withTemporaryFolder { scratch in
+                    let file = scratch.appending(path: CheckpointOptions.fileName)
+                    try content.write(to: file)
+                    let error = #expect(throws: ModelFileError.self) {
+                        try train(
+                            folder, quickTraining(epochs: 2),
+                            checkpoints: CheckpointOptions(folder: scratch, resumes: resumes))
+                    }
+                    #expect(error?.problem == .notACheckpoint(found: kind))
+                    #expect(try #require(error).description.contains("Choose another folder for checkpoints"))
+                    #expect(try Data(contentsOf: file) == content)
                 }
-                #expect(error?.problem == .notACheckpoint(found: "a model"))
-                #expect(try #require(error).description.contains("Choose another folder for checkpoints"))
             }
         }
     }

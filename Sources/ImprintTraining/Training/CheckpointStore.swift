@@ -44,8 +44,8 @@ final class CheckpointStore {
     /// Creates and locks the folder, and reads its checkpoint; nil without options.
     /// - Parameter processes: The processes that train together: only the first one creates and locks the folder, and writes checkpoints.
     /// - Throws: `ImprintError` if the checkpoint is unusable, if another process uses the folder, or if a new run would replace the checkpoint
-    ///   of an unfinished run; `FileError` if the folder cannot be written or locked; `ProcessFailedError` or `ProcessMismatchError` if another
-    ///   process fails or finds another checkpoint.
+    ///   of an unfinished run; `ModelFileError` if the file is of another kind; `FileError` if the folder cannot be written or locked;
+    ///   `ProcessFailedError` or `ProcessMismatchError` if another process fails or finds another checkpoint.
     static func open(_ options: CheckpointOptions?, processes: ProcessGroup?) throws -> CheckpointStore? {
         guard let options else { return nil }
         let store = try processes.failTogether {
@@ -83,13 +83,17 @@ final class CheckpointStore {
         do {
             checkpoint = try Checkpoint(contentsOf: file)
         } catch let error as ModelFileError {
-            // The file is not a checkpoint, so the user may still need it. Do not offer to remove it.
             if case .notACheckpoint = error.problem { throw error }
             // Without its fix: a checkpoint has no source to get it from again.
             throw ImprintError.unusableCheckpoint(reason: error.finding)
         } catch let error as SafetensorsError {
             // The file may be intact.
             if case .outOfMemory = error.problem { throw error }
+            // The user may still need a file of another kind, so only a checkpoint may be removed.
+            guard Checkpoint.canReplace(file) else {
+                let kind = FileKind(contentsOf: file) ?? .unknown
+                throw ModelFileError(path: file.path, problem: .notACheckpoint(found: kind.name))
+            }
             throw ImprintError.unusableCheckpoint(reason: error.finding)
         }
         resumed = options.resumes ? checkpoint : nil

@@ -260,7 +260,8 @@ import Testing
                     return steps > 6
                 }
                 if isDamaged {
-                    try Data("{}".utf8).write(to: checkpoints.appending(path: CheckpointOptions.fileName))
+                    let file = checkpoints.appending(path: CheckpointOptions.fileName)
+                    try Data(contentsOf: file).dropLast(4).write(to: file)
                     options.resumes = true
                 }
                 var events = 0
