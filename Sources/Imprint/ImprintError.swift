@@ -41,7 +41,9 @@ public enum ImprintError: DescribedError, Equatable {
     /// `checkpoint` is the file to resume from, if the run saves checkpoints.
     case stoppedTooEarly(checkpoint: String?)
     /// A new run would replace the checkpoint of an unfinished run.
-    case unfinishedCheckpoint(file: String, epoch: Int, of: Int)
+    ///
+    /// `progress` is the progress of that run, such as "epoch 4 of 100", or "phase 2 of 4" for a detector.
+    case unfinishedCheckpoint(file: String, progress: String)
     /// Saliency maps are not available for detectors.
     case noSaliency(network: String)
     /// Training ended because too many photos became unreadable.
@@ -154,8 +156,8 @@ public enum ImprintError: DescribedError, Equatable {
         case .stoppedTooEarly(let checkpoint?):
             "training was stopped too early, so there is no model yet. "
                 + "Resume from \(checkpoint)"
-        case .unfinishedCheckpoint(let file, let epoch, let epochs):
-            "\(file) is the checkpoint of a run in epoch \(epoch) of \(epochs), which a new run would replace. "
+        case .unfinishedCheckpoint(let file, let progress):
+            "\(file) is the checkpoint of a run in \(progress), which a new run would replace. "
                 + "Resume it, choose another folder, or remove it"
         case .noSaliency(let network):
             "the detector \(network.debugDescription) has no saliency map: its detections have boxes instead"

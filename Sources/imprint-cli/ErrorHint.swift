@@ -76,7 +76,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
     case ImprintError.noUsablePhotoInTime: "--time-limit sets the limit."
     case ImprintError.invalidSetting("precision", _, _): "imprint quantize writes a model that computes in int8."
-    case ImprintError.unfinishedCheckpoint(let file, _, _), ImprintError.stoppedTooEarly(let file?),
+    case ImprintError.unfinishedCheckpoint(let file, _), ImprintError.stoppedTooEarly(let file?),
         ImprintError.checkpointMismatch(let file, "kind of model", _, _):
         "\(resumingCommand(file)) continues the run."
     case ImprintError.stoppedTooEarly(nil): "--checkpoint saves a run, so that --resume can continue it."

@@ -282,7 +282,7 @@ struct TrainingMonitor {
                     + "Kept the fitted head: fine-tuning was less accurate on the validation set.")
             return
         }
-        let best = kept < done ? "; \(output) is the model after epoch \(kept), the best" : ""
+        let best = kept < done ? "; \(output) is the model after \(unit) \(kept), the best" : ""
         switch ending {
         case .completed:
             if kept < done {

@@ -30,7 +30,7 @@ import Testing
                 "Leave out --minimum-precision and --minimum-recall."
             ),
             (
-                .unfinishedCheckpoint(file: "run/checkpoint.safetensors", epoch: 1, of: 2),
+                .unfinishedCheckpoint(file: "run/checkpoint.safetensors", progress: "epoch 1 of 2"),
                 "imprint train --resume continues the run."
             ),
             (
@@ -58,7 +58,7 @@ import Testing
             let error = try #require(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(hint(for: error) == "\(command) finishes the run and writes a model.")
             for error in [
-                ImprintError.unfinishedCheckpoint(file: file.path, epoch: 1, of: 2),
+                ImprintError.unfinishedCheckpoint(file: file.path, progress: "phase 1 of 2"),
                 .stoppedTooEarly(checkpoint: file.path),
                 .checkpointMismatch(file: file.path, setting: "kind of model", found: "", expected: ""),
             ] {

@@ -132,7 +132,7 @@ import Testing
                         onEvent: { if case .started = $0 { hasStarted = true } })
                 }
                 let before = try Data(contentsOf: file)
-                #expect(throws: ImprintError.unfinishedCheckpoint(file: file.path, epoch: 1, of: 3)) {
+                #expect(throws: ImprintError.unfinishedCheckpoint(file: file.path, progress: "epoch 1 of 3")) {
                     try train(folder, quickTraining(epochs: 3), checkpoints: options)
                 }
                 #expect(try Data(contentsOf: file) == before)

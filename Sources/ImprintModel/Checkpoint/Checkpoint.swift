@@ -92,6 +92,9 @@ extension Checkpoint {
         return hasDetectorSettings(settings)
     }
 
+    /// Whether this is the checkpoint of a detector, whose rounds are phases.
+    package var isOfDetector: Bool { Self.hasDetectorSettings(settings) }
+
     /// Whether a fingerprint is one of a detector: only detectors have backgrounds, also in version 1.
     private static func hasDetectorSettings(_ settings: [String: String]) -> Bool { settings["backgrounds"] != nil }
 

@@ -100,8 +100,10 @@ final class CheckpointStore {
         replacesFinished = !options.resumes
         guard options.resumes || checkpoint.state.progress.isFinished else {
             let progress = checkpoint.state.progress
+            let round = min(progress.round + 1, progress.plannedRounds)
             throw ImprintError.unfinishedCheckpoint(
-                file: file.path, epoch: min(progress.round + 1, progress.plannedRounds), of: progress.plannedRounds)
+                file: file.path,
+                progress: "\(checkpoint.isOfDetector ? "phase" : "epoch") \(round) of \(progress.plannedRounds)")
         }
     }
 

@@ -121,6 +121,21 @@ import Testing
         }
     }
 
+    @Test("The error about the checkpoint of an unfinished run names its phase") func unfinishedPhase() throws {
+        try withTemporaryFolder { scratch in
+            let artwork = try writeCross(to: scratch)
+            let photos = scratch.appending(path: "photos")
+            try writePhotos(to: photos, labels: ["other"], count: 6)
+            var options = CheckpointOptions(folder: scratch.appending(path: "run"), interval: .zero, resumes: true)
+            #expect(throws: ImprintError.self) { try stopAtStart(photos, artwork, steps: [2, 2], options) }
+            options.resumes = false
+            let checkpoint = options.folder.appending(path: CheckpointOptions.fileName).path
+            #expect(throws: ImprintError.unfinishedCheckpoint(file: checkpoint, progress: "phase 1 of 2")) {
+                try run(photos, artwork, checkpoints: options)
+            }
+        }
+    }
+
     @Test("Composites use the photos without the logo, given photos or drawn patterns as backgrounds")
     func backgrounds() throws {
         try withTemporaryFolder { scratch in
