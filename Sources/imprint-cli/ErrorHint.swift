@@ -188,11 +188,14 @@ private func hint(for problem: ImportError.Problem) -> String? {
 }
 
 /// Whether an error of the library means wrong usage: an option that is out of its range or that the model does not support, an unknown name,
-/// or an output that must not be replaced.
+/// an output that must not be replaced, or options or files that do not match the run to resume.
 func isWrongUsage(_ error: any Error) -> Bool {
     switch error {
     case ImprintError.invalidSetting, ImprintError.unfinishedCheckpoint, BaseModelError.notInstalled: true
     case ImprintError.missingMetric, ImprintError.notADetector: true
+    case ImprintError.checkpointMismatch, ImprintError.checkpointOfOtherFiles, ImprintError.missingValidationPhotos:
+        true
+    case CrossValidationError.otherSettings, CrossValidationError.otherInputs: true
     case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:
         true
     case FleetError.unsupportedURL, FleetError.invalidSetting: true

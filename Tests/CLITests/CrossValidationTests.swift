@@ -119,7 +119,8 @@ import Testing
                 again.lines.last?["accuracy"] as? NSDictionary == before.last?["accuracy"] as? NSDictionary
                     && again.lines.last?["logLoss"] as? NSDictionary == before.last?["logLoss"] as? NSDictionary)
             let other = try shell("\(command) --label-smoothing 0.2", folder: folder)
-            #expect(other.status == 1 && other.errors.contains("another setting of label smoothing"), "\(other.errors)")
+            #expect(
+                other.status == 64 && other.errors.contains("another setting of label smoothing"), "\(other.errors)")
         }
     }
 

@@ -47,6 +47,22 @@ import Testing
     func training(error: ImprintError, expected: String?) { #expect(hint(for: error) == expected) }
 
     @Test(
+        "An error about a checkpoint is wrong usage if options or files do not match it, not if it cannot be used",
+        arguments: [
+            (mismatch("batch size"), true),
+            (ImprintError.checkpointOfOtherFiles(file: "run/checkpoint.safetensors", input: "artwork"), true),
+            (ImprintError.missingValidationPhotos(count: 4), true),
+            (ImprintError.unfinishedCheckpoint(file: "run/checkpoint.safetensors", progress: "epoch 1 of 2"), true),
+            (ModelFileError(path: "run/checkpoint.safetensors", problem: .notACheckpoint(found: "text")), true),
+            (CrossValidationError.otherSettings(folder: "folds", setting: "seed", found: "1", expected: "2"), true),
+            (CrossValidationError.otherInputs(folder: "folds", inputs: ["photos"]), true),
+            (ImprintError.checkpointInUse(folder: "run"), false),
+            (ImprintError.unusableCheckpoint(reason: "run/checkpoint.safetensors: the file is empty."), false),
+            (CrossValidationError.folderInUse(folder: "folds"), false),
+        ] as [(any Error, Bool)])
+    func usage(error: any Error, expected: Bool) { #expect(isWrongUsage(error) == expected) }
+
+    @Test(
         "A hint about a checkpoint names the subcommand of its kind of model",
         arguments: [(["backgrounds": "drawn patterns"], "train-detector"), (["batch size": "8"], "train")])
     func checkpoints(settings: [String: String], subcommand: String) throws {
