@@ -210,6 +210,17 @@ extension TrainingPhoto {
     /// The number of bytes of the file or of the content; 0 if the file is missing, or if the content must be loaded.
     var byteCount: Int { content?.byteCount ?? FileStatus(url)?.size ?? 0 }
 
+    /// Returns the identity of the photo in a checkpoint: 16 hexadecimal digits of a digest of its identifier, its size and its labels.
+    ///
+    /// The content is not read, so an edited photo of the same size has the same identity.
+    /// - Parameters:
+    ///   - path: The identifier of the photo in its source.
+    ///   - names: The names of the labels, by their indices.
+    package func identity(path: String, labels names: [String]) -> String {
+        let parts = [path, "\(byteCount)"] + labels.map { names[$0] }
+        return String(SHA256.hexadecimal(of: Array(parts.joined(separator: "\0").utf8)).prefix(16))
+    }
+
     /// Returns the SHA-256 digest of the file or of the content, in hexadecimal, or nil if the file cannot be read or the content must be loaded.
     func contentDigest() -> String? {
         if let content { return content.digest }

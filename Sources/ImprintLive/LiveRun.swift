@@ -73,7 +73,7 @@ struct LiveRun {
             )
         }
         if let resumed = start.resumed, !resumed.hasSameImages {
-            notes.append("The photos have changed since the checkpoint.")
+            notes.append("The photos have changed since the checkpoint: \(resumed.changeDescription).")
         }
     }
 }

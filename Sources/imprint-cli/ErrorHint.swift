@@ -82,6 +82,9 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case ImprintError.stoppedTooEarly(nil): "--checkpoint saves a run, so that --resume can continue it."
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
+    case ImprintError.checkpointOfOtherPhotos:
+        "Without --resume and with another folder for --checkpoint, a new run trains on these photos."
+    case ImprintError.finishedWithOtherPhotos: "Without --resume, a new run trains on these photos."
     case BaseModelError.notInstalled: "imprint models list shows the installed base models."
     case BaseModelError.damaged: "imprint models list shows the command that fixes it."
     case BaseModelError.newerRecord(let name, _): "imprint models remove \(name) removes it."
@@ -193,7 +196,8 @@ func isWrongUsage(_ error: any Error) -> Bool {
     switch error {
     case ImprintError.invalidSetting, ImprintError.unfinishedCheckpoint, BaseModelError.notInstalled: true
     case ImprintError.missingMetric, ImprintError.notADetector: true
-    case ImprintError.checkpointMismatch, ImprintError.checkpointOfOtherFiles, ImprintError.missingValidationPhotos:
+    case ImprintError.checkpointMismatch, ImprintError.checkpointOfOtherFiles, ImprintError.missingValidationPhotos,
+        ImprintError.checkpointOfOtherPhotos, ImprintError.finishedWithOtherPhotos:
         true
     case CrossValidationError.otherSettings, CrossValidationError.otherInputs: true
     case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:

@@ -21,8 +21,6 @@ struct TrainingMonitor {
     private var started: TrainingStart?
     /// The best round so far whose validation result is comparable.
     private var bestRound: EpochMetrics?
-    /// Whether the run has taken a training step since it started or resumed.
-    private var hasTrained = false
     private var bar = ProgressBar()
 
     init(
@@ -122,9 +120,10 @@ struct TrainingMonitor {
         Terminal.note("Resumed after \(count(done))\(seen).")
         bestRound = nil
         if resumed.hasSameImages { for metrics in resumed.history { _ = isBest(metrics) } }
-        if done < epochs && !resumed.hasSameImages {
-            Terminal.note(
-                "The photos have changed: the epoch starts again, and earlier epochs no longer count as the best.")
+        if !resumed.hasSameImages {
+            Terminal.warn(
+                "The photos have changed since the checkpoint (\(resumed.changeDescription)): the \(unit) starts again, and the best "
+                    + "\(unit) is chosen only from this one and later ones.")
         }
         if done >= epochs {
             let advice =
@@ -162,7 +161,6 @@ struct TrainingMonitor {
     }
 
     private mutating func show(_ batch: TrainingBatch) {
-        hasTrained = true
         imagesPerEpoch = batch.imagesPerEpoch
         pace.record(batch)
         guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
@@ -212,6 +210,7 @@ struct TrainingMonitor {
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
             recipe: started.decision?.recipe.rawValue, recipeReason: started.decision?.reason,
+            changedPhotos: started.resumed.flatMap { $0.hasSameImages ? nil : ChangedPhotosLine($0) },
             calibration: record.calibration, skipped: started.skipped.map(SkippedLine.init),
             lost: result.unreadable.map(SkippedLine.init))
         if json {
@@ -233,13 +232,6 @@ struct TrainingMonitor {
                     + (savesCheckpoints
                         ? "continue with --resume." : "train again; with --checkpoint, --resume can continue a run.")
             )
-        }
-        if let resumed = started.resumed, !resumed.hasSameImages, !hasTrained,
-            !result.ending.isEarly
-        {
-            Terminal.warn(
-                "Training was already finished, so the model is not trained on the changed photos, and its record describes the earlier ones. "
-                    + "Start a new run to train on the changed photos.")
         }
         if let error = result.divergence {
             Terminal.warn("Error: \("\(error)".sentence) \(output) is \(description(ofModel: line.keptEpoch)).")
@@ -349,9 +341,22 @@ private struct FinishedLine: Encodable {
     let leaksAvoided: Int?
     let recipe: String?
     let recipeReason: String?
+    /// Only present if the run resumed with other photos.
+    let changedPhotos: ChangedPhotosLine?
     let calibration: Calibration?
     let skipped: [SkippedLine]
     let lost: [SkippedLine]
+}
+
+/// The change of the photos since the checkpoint in JSON output.
+private struct ChangedPhotosLine: Encodable {
+    let new: Int
+    let missing: Int
+    let edited: Int
+
+    init(_ resumed: TrainingStart.Resumption) {
+        (new, missing, edited) = (resumed.newImages, resumed.missingImages, resumed.editedImages)
+    }
 }
 
 extension TrainingStart.Leakage {

@@ -41,7 +41,7 @@ import Testing
         "A JSON line has the keys that its page lists",
         arguments: [
             Line(training, "train", train, isLast: false),
-            Line(training, "train", train, at: 1, absent: ["recipe", "recipeReason"]),
+            Line(training, "train", train, at: 1, absent: ["recipe", "recipeReason", "changedPhotos"]),
             Line(training, "personalize", personalize),
             Line(folds, "JSON", train.replacing("--output m.imprint", with: "--folds 2"), isLast: false),
             Line(folds, "JSON", train.replacing("--output m.imprint", with: "--folds 2"), at: 1),

@@ -85,16 +85,48 @@ import Testing
         }
     }
 
-    @Test("Resuming a finished run with other photos reports that the model is not trained on them")
+    @Test("Resuming a finished run with other photos is an error, and replaces no model")
     func finishedRun() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)
-            let train = "$imprint train photos \(Self.options) --epochs 1 --checkpoint run"
+            let train = "$imprint train photos \(Self.options) --epochs 1"
             let run = try shell(
-                "\(train) || exit 2\n\(train) --resume\ncp photos/dark/0.png photos/dark/9.png\n\(train) --resume",
-                folder: folder)
-            let note = "Training was already finished, so the model is not trained on the changed photos"
-            #expect(run.status == 0 && run.errors.components(separatedBy: note).count == 2, "\(run.errors)")
+                """
+                \(train) --checkpoint run && \(train) --checkpoint run --resume || exit 2
+                cp photos/dark/0.png photos/dark/9.png
+                \(train) || exit 3
+                cp m.imprint other.imprint
+                \(train) --checkpoint run --resume
+                echo "exit code $?"
+                cmp m.imprint other.imprint
+                """, folder: folder)
+            #expect(run.status == 0 && run.output.contains("exit code 64"), "\(run.errors)")
+            let finding = "is the checkpoint of a finished run, and its photos have changed since: 1 new."
+            #expect(run.errors.components(separatedBy: finding).count == 2, "\(run.errors)")
+            #expect(run.errors.contains("Without --resume, a new run trains on these photos."), "\(run.errors)")
+        }
+    }
+
+    @Test("A run that resumes with some other photos warns, also with --quiet, and its last line has their numbers")
+    func changedPhotos() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let train = "$imprint train photos \(Self.options) --checkpoint run --resume --json"
+            let run = try shell(
+                """
+                \(train) --epochs 1 || exit 2
+                mv photos/dark/0.png photos/dark/9.png
+                cp photos/dark/1.png photos/dark/8.png
+                \(train) --epochs 2 --quiet
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let warning = "The photos have changed since the checkpoint (2 new, 1 missing): the epoch starts again"
+            #expect(run.errors.components(separatedBy: warning).count == 2, "\(run.errors)")
+            let finished = run.lines.filter { $0["event"] as? String == "finished" }
+            #expect(finished.count == 2 && finished.first?["changedPhotos"] == nil)
+            #expect(
+                finished.last?["changedPhotos"] as? [String: Int] == ["new": 2, "missing": 1, "edited": 0],
+                "\(run.output)")
         }
     }
 }

@@ -57,6 +57,7 @@ import Testing
         var labels: [String] { task.labels }
         var network: Network { task.network }
         var fingerprint: [String: String] { task.fingerprint }
+        var photoSource: (any TrainingSource)? { task.photoSource }
         var versionOneFingerprint: [String: String] { task.versionOneFingerprint }
         var processes: ProcessGroup? { task.processes }
         var hasTimeLimit: Bool { task.hasTimeLimit }

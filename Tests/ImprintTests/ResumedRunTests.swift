@@ -96,13 +96,122 @@ import Testing
     }
 
     @Test(
-        "A finished run that resumes with other photos records the photos it was trained on", arguments: [true, false])
+        "The model of an earlier epoch has the record of its photos, however often the run is resumed with other ones")
+    func recordOfEarlierModel() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining(epochs: 6) {
+                    $0.validation = .fraction(0.25)
+                    $0.batchSize = 2
+                    $0.classWeights = .automatic
+                }
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                func record(after steps: Int) throws -> TrainingRecord {
+                    var batches = 0
+                    let model = try train(
+                        folder, configuration, checkpoints: options, shouldStop: { batches == steps },
+                        onEvent: { if case .batch = $0 { batches += 1 } })
+                    return try #require(model.training)
+                }
+                // Six batches per epoch: stops within the third epoch.
+                let before = try record(after: 15)
+                let checkpoint = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName))
+                let trained = try #require(checkpoint.images.training.first)
+                for name in ["new.png", nil, "newer.png"] {
+                    if let name {
+                        try FileManager.default.copyItem(
+                            at: folder.appending(path: trained), to: folder.appending(path: "left/\(name)"))
+                    }
+                    let record = try record(after: 2)
+                    #expect(record.history == before.history && record.dataDigest == before.dataDigest)
+                    #expect(
+                        record.trainingImages == before.trainingImages && record.classWeights == before.classWeights)
+                }
+                let after = try record(after: .max)
+                #expect(after.dataDigest == (try ImageFolder(at: folder).digest))
+                #expect(after.classWeights != before.classWeights)
+                #expect(after.trainingImages["left"] == before.trainingImages["left"].map { $0 + 2 })
+            }
+        }
+    }
+
+    @Test(
+        "A run reports how many photos are new, missing and edited; an older checkpoint does not know the edited ones",
+        arguments: [false, true])
+    func change(isOlder: Bool) throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+                if isOlder {
+                    let checkpoint = try Checkpoint(contentsOf: file)
+                    var images = checkpoint.images
+                    #expect(images.identities?.count == 16 * 16)
+                    images.identities = nil
+                    try Checkpoint(
+                        network: checkpoint.network, labels: checkpoint.labels, settings: checkpoint.settings,
+                        images: images, state: checkpoint.state
+                    ).write(to: file)
+                }
+                try FileManager.default.copyItem(
+                    at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
+                for name in ["left/1.png", "right/1.png"] {
+                    try FileManager.default.removeItem(at: folder.appending(path: name))
+                }
+                let edited = RasterImage(width: 40, height: 30, filledWith: 90)
+                try ImageFile.write(edited, to: folder.appending(path: "right/0.png"))
+                var resumed: TrainingStart.Resumption?
+                _ = try train(
+                    folder, quickTraining(epochs: 2), checkpoints: options,
+                    onEvent: { if case .started(let start) = $0 { resumed = start.resumed } })
+                #expect(resumed?.hasSameImages == false && resumed?.newImages == 1 && resumed?.missingImages == 2)
+                #expect(resumed?.editedImages == (isOlder ? 0 : 1))
+            }
+        }
+    }
+
+    @Test("A run does not resume if most of its photos are missing or edited", arguments: [true, false])
+    func otherPhotos(renames: Bool) throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                _ = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+                let checkpoint = try Data(contentsOf: file)
+                func replace(_ name: String) throws {
+                    let photo = folder.appending(path: name)
+                    if renames {
+                        try FileManager.default.moveItem(at: photo, to: photo.appendingPathExtension("png"))
+                    } else {
+                        try ImageFile.write(RasterImage(width: 40, height: 30, filledWith: 90), to: photo)
+                    }
+                }
+                // With half of its photos, the run resumes.
+                for index in 0..<8 { try replace("left/\(index).png") }
+                let half = try train(folder, quickTraining(epochs: 2), checkpoints: options)
+                #expect(half.training?.history.count == 2)
+                try checkpoint.write(to: file)
+                try replace("right/0.png")
+                var portions = 0
+                #expect(throws: ImprintError.checkpointOfOtherPhotos(file: file.path, kept: 7, of: 16)) {
+                    try train(
+                        folder, quickTraining(epochs: 2), checkpoints: options,
+                        onEvent: { if case .reading = $0 { portions += 1 } })
+                }
+                #expect(portions == 0)
+                #expect(try Data(contentsOf: file) == checkpoint)
+            }
+        }
+    }
+
+    @Test("A finished run resumes with other photos only if it trains longer", arguments: [true, false])
     func finishedRun(addsPhoto: Bool) throws {
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in
                 let options = CheckpointOptions(folder: scratch, resumes: true)
                 let file = scratch.appending(path: CheckpointOptions.fileName)
-                let before = try train(folder, quickTraining(epochs: 2), checkpoints: options)
+                _ = try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 let checkpoint = try Data(contentsOf: file)
                 let photo = folder.appending(path: "left/0.png")
                 if addsPhoto {
@@ -110,17 +219,38 @@ import Testing
                 } else {
                     try FileManager.default.removeItem(at: photo)
                 }
-                var batches = 0
-                let same = try train(
-                    folder, quickTraining(epochs: 2), checkpoints: options,
-                    onEvent: { if case .batch = $0 { batches += 1 } })
-                #expect(batches == 0 && same.training?.history == before.training?.history)
-                #expect(same.training?.dataDigest == before.training?.dataDigest)
-                #expect(same.training?.trainingImages == before.training?.trainingImages)
+                #expect(
+                    throws: ImprintError.finishedWithOtherPhotos(
+                        file: file.path, change: addsPhoto ? "1 new" : "1 missing")
+                ) { try train(folder, quickTraining(epochs: 2), checkpoints: options) }
                 #expect(try Data(contentsOf: file) == checkpoint)
                 let longer = try train(folder, quickTraining(epochs: 3), checkpoints: options)
                 #expect(longer.training?.dataDigest == (try ImageFolder(at: folder).digest))
                 #expect(longer.training?.trainingImages["left"] == (addsPhoto ? 9 : 7))
+            }
+        }
+    }
+
+    @Test("A run that resumed with other photos does not end with the model of the earlier ones, unless they are back")
+    func earlierModelAtTheEnd() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                let expected = try bytes(of: train(folder, quickTraining(epochs: 2), checkpoints: options))
+                let new = folder.appending(path: "left/new.png")
+                try FileManager.default.copyItem(at: folder.appending(path: "left/0.png"), to: new)
+                var batches = 0
+                let stopped = try train(
+                    folder, quickTraining(epochs: 3), checkpoints: options, shouldStop: { batches == 1 },
+                    onEvent: { if case .batch = $0 { batches += 1 } })
+                #expect(batches == 1 && stopped.training?.history.count == 2)
+                #expect(throws: ImprintError.finishedWithOtherPhotos(file: file.path, change: "1 new")) {
+                    try train(folder, quickTraining(epochs: 2), checkpoints: options)
+                }
+                try FileManager.default.removeItem(at: new)
+                let model = try train(folder, quickTraining(epochs: 2), checkpoints: options)
+                #expect(try bytes(of: model) == expected)
             }
         }
     }
@@ -241,12 +371,10 @@ import Testing
                 let configuration = quickTraining(epochs: 2) { $0.validation = .fraction(0.25) }
                 let options = CheckpointOptions(folder: scratch, resumes: true)
                 _ = try train(folder, configuration, checkpoints: options)
-                for label in ["left", "right"] {
-                    for index in 0..<8 {
-                        let file = folder.appending(path: "\(label)/\(index).png")
-                        try FileManager.default.moveItem(
-                            at: file, to: folder.appending(path: "\(label)/new-\(index).png"))
-                    }
+                let checkpoint = try Checkpoint(contentsOf: scratch.appending(path: CheckpointOptions.fileName))
+                for path in checkpoint.images.validation {
+                    let file = folder.appending(path: path)
+                    try FileManager.default.moveItem(at: file, to: file.appendingPathExtension("png"))
                 }
                 #expect(throws: ImprintError.missingValidationPhotos(count: 4)) {
                     try train(folder, configuration, checkpoints: options)

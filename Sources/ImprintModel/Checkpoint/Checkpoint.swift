@@ -14,6 +14,8 @@ package struct Checkpoint: Sendable {
     package let settings: [String: String]
     /// The images of the run.
     package let images: Images
+    /// The images that the best parameters were trained on, if no round is complete since the run resumed with `images`; otherwise nil.
+    package let imagesOfBest: Images?
     /// The state of the training loop.
     package let state: TrainingState
     /// Whether the settings come from version 1, in which they have other names.
@@ -31,29 +33,31 @@ package struct Checkpoint: Sendable {
         package var leakage: [String: Int]?
         /// The number of training images of each label; nil in older checkpoints.
         package var trainingCounts: [String: Int]?
+        /// The identities of the images (`TrainingPhoto.identity`), in the order of `training` and `validation` and without separators; nil in
+        /// older checkpoints.
+        package var identities: String?
 
-        package init(digests: [String], training: [String], validation: [String], leakage: [String: Int]?) {
+        package init(
+            digests: [String], training: [String], validation: [String], leakage: [String: Int]?,
+            identities: String? = nil
+        ) {
             self.digests = digests
             self.training = training
             self.validation = validation
             self.leakage = leakage
-        }
-
-        /// Whether both runs have the same images in the same sets; an older checkpoint, which has no counts, may have the same ones.
-        package func hasSameImages(as other: Images) -> Bool {
-            var (first, second) = (self, other)
-            (first.trainingCounts, second.trainingCounts) = (nil, nil)
-            return first == second
+            self.identities = identities
         }
     }
 
     package init(
-        network: Network, labels: [String], settings: [String: String], images: Images, state: TrainingState
+        network: Network, labels: [String], settings: [String: String], images: Images, imagesOfBest: Images? = nil,
+        state: TrainingState
     ) {
         self.network = network
         self.labels = labels
         self.settings = settings
         self.images = images
+        self.imagesOfBest = imagesOfBest
         self.state = state
         isVersionOne = false
     }
@@ -65,6 +69,8 @@ private enum Key {
     static let labels = "imprint.labels"
     static let settings = "imprint.settings"
     static let images = "imprint.images"
+    /// Missing in older checkpoints.
+    static let imagesOfBest = "imprint.imagesOfBest"
     static let progress = "imprint.progress"
     /// The number of steps of the optimizer; missing in older checkpoints.
     static let optimizerSteps = "imprint.optimizerSteps"
@@ -115,6 +121,7 @@ extension Checkpoint {
             Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(state.progress),
         ]
+        metadata[Key.imagesOfBest] = try imagesOfBest.map { try json($0) }
         metadata[Key.objective] = state.objective
         metadata[Key.optimizerSteps] = state.optimizerSteps.map { "\($0)" }
         metadata[Key.textDigest] = textDigest(of: metadata)
@@ -145,7 +152,8 @@ extension Checkpoint {
         network = try value(Key.network, in: metadata)
         labels = try value(Key.labels, in: metadata)
         settings = try value(Key.settings, in: metadata)
-        images = try value(Key.images, in: metadata)
+        images = try Self.images(Key.images, in: metadata)
+        imagesOfBest = try metadata[Key.imagesOfBest].map { _ in try Self.images(Key.imagesOfBest, in: metadata) }
         let progress: TrainingProgress = try value(Key.progress, in: metadata)
         if let problem = progress.problem {
             throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
@@ -187,6 +195,17 @@ extension Checkpoint {
         let found = textDigest(of: metadata)
         guard found == expected else { throw .damaged(found: found, expected: expected) }
         return format == "2"
+    }
+
+    /// Reads images, and checks that computations with their counts do not overflow.
+    private static func images(
+        _ key: String, in metadata: [String: String]
+    ) throws(ModelFileError.Problem) -> Images {
+        let images: Images = try value(key, in: metadata)
+        if let count = images.trainingCounts?.values.first(where: { !(0...Int(Int32.max)).contains($0) }) {
+            throw .invalidMetadata(key: key, reason: "found the count \(count), expected 0 to \(Int32.max)")
+        }
+        return images
     }
 
     /// Returns the number of steps of the optimizer; nil in older checkpoints.

@@ -115,6 +115,12 @@ extension TrainingLoop {
         }
     }
 
+    /// Returns whether `run` would end without a training step, because all rounds are done or a stop rule applies.
+    package func isAtEnd() -> Bool {
+        planRounds()
+        return ending != nil
+    }
+
     /// The reason why the run ends now; nil if it continues.
     private var ending: Ending? {
         let done = progress.round

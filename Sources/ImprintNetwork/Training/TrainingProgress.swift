@@ -136,6 +136,9 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     /// Whether there are best parameters.
     package var hasBest: Bool { best != nil || startAccuracy != nil }
 
+    /// Whether the best parameters were trained on other images than the current ones, because no round is complete since the images changed.
+    package var bestPrecedesChange: Bool { firstComparable > 0 && round == firstComparable }
+
     /// Records that a photo became unreadable, after which the run is not reproducible.
     package mutating func recordUnreadablePhoto() {
         hasUnreadablePhotos = true

@@ -81,10 +81,8 @@ struct DetectorPhotos {
         leakage = split.leakage
         unreadable = UnreadablePhotos(
             training: trainingPhotos.readable, validation: validationPhotos.readable, labels: source.labels)
-        let validationSource = split.sources[split.sources.count - 1]
         checkpointImages = Checkpoint.Images(
-            digests: split.sources.map(\.digest), training: trainingPhotos.readable.map(source.path),
-            validation: validationPhotos.readable.map(validationSource.path), leakage: split.leakage?.storedCounts)
+            training: trainingPhotos.readable, validation: validationPhotos.readable, of: split)
         negatives = training.filter { $0.logos.isEmpty || $0.objects != nil }
         positives = training.filter { !$0.logos.isEmpty && $0.objects == nil }
         guard !negatives.isEmpty else {

@@ -149,6 +149,7 @@ struct DetectorTask: TrainingTask {
     /// The labels of the model: the labels of the photos and of the logos, in order.
     var labels: [String] { source.labels.sorted(by: precedes) }
     var network: Network { start.network }
+    var photoSource: (any TrainingSource)? { hasPhotos ? source : nil }
     var processes: ProcessGroup? { configuration.processes }
     var hasTimeLimit: Bool { false }
     var featureFailure: ImprintError? { missingFeatures.value }

@@ -163,4 +163,17 @@ extension Checkpoint {
         }
         guard network == self.network else { throw mismatch("network", network.name, self.network.name) }
     }
+
+    /// Checks that the data set of a run still has at least half of the photos of the checkpoint, by name, size and labels.
+    ///
+    /// With fewer, the run would be one on other photos.
+    /// - Parameter source: The photos to split or to train on.
+    /// - Throws: `ImprintError.checkpointOfOtherPhotos` if it has fewer.
+    func checkHasMostPhotos(of source: any TrainingSource, file: URL) throws(ImprintError) {
+        let earlier = images.ofFirstSource
+        let count = earlier.training.count + earlier.validation.count
+        let change = earlier.change(to: Images(source))
+        let kept = count - change.missing - change.edited
+        guard 2 * kept >= count else { throw .checkpointOfOtherPhotos(file: file.path, kept: kept, of: count) }
+    }
 }

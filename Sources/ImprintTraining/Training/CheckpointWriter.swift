@@ -15,6 +15,8 @@ final class CheckpointWriter: CheckpointPolicy {
     private let labels: [String]
     private let settings: [String: String]
     private let images: Checkpoint.Images
+    /// The photos that the best parameters of the checkpoint were trained on, if the run has resumed from one.
+    var resumedImagesOfBest: Checkpoint.Images?
 
     /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
     init(
@@ -34,12 +36,19 @@ final class CheckpointWriter: CheckpointPolicy {
 
     var isDue: Bool { store?.isDue == true }
 
+    /// Returns the photos that the best parameters were trained on, if these are not the photos of the run.
+    func imagesOfBest(_ progress: TrainingProgress) -> Checkpoint.Images? {
+        progress.bestPrecedesChange ? resumedImagesOfBest : nil
+    }
+
     func save(_ state: () throws -> TrainingState) {
         guard let store else { return }
         do {
             let state = try state()
             try store.save(
-                Checkpoint(network: network, labels: labels, settings: settings, images: images, state: state))
+                Checkpoint(
+                    network: network, labels: labels, settings: settings, images: images,
+                    imagesOfBest: imagesOfBest(state.progress), state: state))
             failure = nil
             onEvent(.checkpoint(store.file, epochs: state.progress.round))
         } catch {

@@ -39,6 +39,7 @@ struct ClassifierTask: TrainingTask {
     var decision: RecipeDecision? { recipe?.decision }
 
     var labels: [String] { source.labels }
+    var photoSource: (any TrainingSource)? { source }
     var multiLabelEvaluation: MultiLabelEvaluation? { multiLabel.value }
     var featureFailure: ImprintError? { missingFeatures.value }
     var network: Network { start.trainablePart.network }
@@ -163,7 +164,9 @@ struct ClassifierTask: TrainingTask {
             dataDigest: earlier?.digests.first ?? source.digest,
             trainingImages: earlier.map { $0.trainingCounts ?? [:] } ?? photos.countsByLabel(photos.training),
             validationImages: photos.countsByLabel(photos.validation),
-            classWeights: objective.classWeights.map { Dictionary(uniqueKeysWithValues: zip(source.labels, $0)) },
+            classWeights: classWeights(objective, trainedOn: earlier).map {
+                Dictionary(uniqueKeysWithValues: zip(source.labels, $0))
+            },
             trainableLayers: configuration.trainableLayers, history: progress.history,
             keptEpoch: progress.best.map { $0 + 1 } ?? 0, startAccuracy: progress.startAccuracy,
             precisionRecall: evaluation?.precisionRecall ?? multiLabel.value?.precisionRecall ?? [:],
@@ -191,6 +194,14 @@ struct ClassifierTask: TrainingTask {
             }
         }
         return (model, evaluation)
+    }
+
+    /// Returns the class weights of the photos that the parameters were trained on; nil without weights, and if an older checkpoint lacks counts.
+    private func classWeights(_ objective: ClassificationObjective, trainedOn earlier: Checkpoint.Images?) -> [Float]? {
+        guard let earlier else { return objective.classWeights }
+        guard let counts = earlier.trainingCounts else { return nil }
+        return ClassificationLoss.classWeights(
+            configuration.hyperparameters, counts: labels.map { counts[$0] ?? 0 }, total: earlier.training.count)
     }
 
     /// The threshold of each label; 0.5 if it was not measured.

@@ -105,6 +105,33 @@ struct DatasetSplit {
     }
 }
 
+extension Checkpoint.Images {
+    /// Describes the readable photos of a split.
+    init(training: [TrainingPhoto], validation: [TrainingPhoto], of split: DatasetSplit) {
+        let (source, validationSource) = (split.sources[0], split.sources[split.sources.count - 1])
+        let (trainingPaths, validationPaths) = (
+            training.map(source.path), validation.map(validationSource.path)
+        )
+        self.init(
+            digests: split.sources.map(\.digest), training: trainingPaths, validation: validationPaths,
+            leakage: split.leakage?.storedCounts,
+            // The validation photos of another source have the label indices of the training photos.
+            identities: zip(training + validation, trainingPaths + validationPaths).map { photo, path in
+                photo.identity(path: path, labels: source.labels)
+            }.joined())
+    }
+
+    /// Describes all photos of a source, before they are split.
+    init(_ source: any TrainingSource) {
+        let paths = source.items.map(source.path)
+        self.init(
+            digests: [source.digest], training: paths, validation: [], leakage: nil,
+            identities: zip(source.items, paths).map { photo, path in
+                photo.identity(path: path, labels: source.labels)
+            }.joined())
+    }
+}
+
 extension ProcessGroup {
     /// Checks that all processes have split the same photos in the same way.
     /// - Throws: `ProcessMismatchError` in all processes.

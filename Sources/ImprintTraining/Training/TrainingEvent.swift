@@ -91,10 +91,25 @@ public struct TrainingStart: Sendable {
         public let imagesSeen: Int
         /// Whether the images are the same as before; otherwise the epoch starts again.
         public let hasSameImages: Bool
+        /// The number of images that the run did not have before.
+        public let newImages: Int
+        /// The number of images that the run had before, and that are missing or unreadable now.
+        public let missingImages: Int
+        /// The number of images that have another size or other labels than before.
+        public let editedImages: Int
 
         /// Creates a state.
-        public init(history: [EpochMetrics], imagesSeen: Int = 0, hasSameImages: Bool = true) {
+        public init(
+            history: [EpochMetrics], imagesSeen: Int = 0, hasSameImages: Bool = true, newImages: Int = 0,
+            missingImages: Int = 0, editedImages: Int = 0
+        ) {
             (self.history, self.imagesSeen, self.hasSameImages) = (history, imagesSeen, hasSameImages)
+            (self.newImages, self.missingImages, self.editedImages) = (newImages, missingImages, editedImages)
+        }
+
+        /// A description of the change of the images, such as "3 new, 2 missing".
+        package var changeDescription: String {
+            Checkpoint.Images.Change(new: newImages, missing: missingImages, edited: editedImages).description
         }
     }
 

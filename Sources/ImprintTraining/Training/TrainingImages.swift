@@ -85,10 +85,8 @@ struct TrainingImages {
         leakage = split.leakage
         groups = split.groups
         labels = photos.labels
-        let validationPhotos = split.sources[split.sources.count - 1]
         checkpointImages = Checkpoint.Images(
-            digests: split.sources.map(\.digest), training: self.training.items.map(photos.path),
-            validation: validation?.items.map(validationPhotos.path) ?? [], leakage: split.leakage?.storedCounts)
+            training: self.training.items, validation: validation?.items ?? [], of: split)
     }
 
     /// Creates a set with the photos themselves instead of their features, with data augmentation for training.

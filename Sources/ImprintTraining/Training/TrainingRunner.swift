@@ -13,8 +13,6 @@ final class TrainingRunner<Job: TrainingTask> {
     private let shouldStop: () -> Bool
     /// Whether the training loop runs, so that a scan of photos may be stopped: a resumed run repeats it.
     private var isInLoop = false
-    /// Whether the run has taken a training step since it started or resumed.
-    private var hasTrained = false
 
     /// Creates a runner.
     /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
@@ -33,6 +31,7 @@ final class TrainingRunner<Job: TrainingTask> {
             guard let store, let checkpoint = store.resumed else { return }
             let settings = checkpoint.isVersionOne ? task.versionOneFingerprint : task.fingerprint
             try checkpoint.checkFits(task.network, labels: task.labels, settings: settings, file: store.file)
+            if let source = task.photoSource { try checkpoint.checkHasMostPhotos(of: source, file: store.file) }
         }
         try checkProcesses()
         let photos = try task.readPhotos(earlier: store?.resumed?.images, onEvent: onEvent) {
@@ -79,25 +78,11 @@ final class TrainingRunner<Job: TrainingTask> {
     private func run(_ run: Run) throws -> TrainingResult {
         let (loop, photos, writer) = (run.loop, run.photos, run.writer)
         var resumed: TrainingStart.Resumption?
-        /// The photos before the run was resumed with other ones.
-        var earlierImages: Checkpoint.Images?
-        if let checkpoint = store?.takeResumed() {
-            let hasSamePhotos = checkpoint.images.hasSameImages(as: photos.checkpointImages)
-            if !hasSamePhotos { earlierImages = checkpoint.images }
-            try task.processes.failTogether {
-                do {
-                    try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
-                } catch let error as TrainingStateError {
-                    throw ModelFileError(
-                        path: store?.file.path ?? "", problem: .invalidMetadata(key: "state", reason: error.reason))
-                }
-            }
-            resumed = TrainingStart.Resumption(
-                history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos)
-        }
+        if let checkpoint = store?.takeResumed() { resumed = try resume(run, from: checkpoint) }
         try task.processes?.checkSame([
             ("photos", photos.checkpointImages.digest), ("numbers of epochs", "\(task.describe().roundCount)"),
         ])
+        try checkCanMakeModel(run)
         start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
         try prepare(run)
         let (loopEnding, divergence) = try train(run)
@@ -109,26 +94,21 @@ final class TrainingRunner<Job: TrainingTask> {
             throw ImprintError.stoppedTooEarly(checkpoint: checkpoint)
         }
         // Validation, calibration and replay features take time and memory, so the process may end before there is a model.
-        // The last state of a diverged run is not finite, so its checkpoint keeps an earlier one. The checkpoint of a run that was already
-        // finished keeps the photos that it was trained on.
-        let savesState = divergence == nil && (hasTrained || earlierImages == nil)
-        if savesState { writer.save(loop.state) }
+        // The last state of a diverged run is not finite, so its checkpoint keeps an earlier one.
+        if divergence == nil { writer.save(loop.state) }
         // Only a run with a model is saved as finished: otherwise it can be resumed.
         let model: ModelFile
         let evaluation: Evaluation?
         do {
             let isValidated = try validateBest(run)
-            // Until an epoch with other photos is complete, the best parameters are those of the earlier photos.
-            let progress = loop.progress
             (model, evaluation) = try task.makeModel(
-                loop, best, isValidated: isValidated,
-                trainedOn: progress.round == progress.firstComparable ? earlierImages : nil)
+                loop, best, isValidated: isValidated, trainedOn: writer.imagesOfBest(loop.progress))
         } catch {
             // The parameters before a divergence may be so large that the model is unusable, too.
             throw divergence ?? error
         }
         let ending = photos.unreadable.problem == nil ? loopEnding : .tooFewReadablePhotos
-        if savesState { writer.save(ending.isEarly ? loop.state : loop.finishedState) }
+        if divergence == nil { writer.save(ending.isEarly ? loop.state : loop.finishedState) }
         let result = TrainingResult(
             model: model, evaluation: evaluation, multiLabelEvaluation: task.multiLabelEvaluation, ending: ending,
             seconds: loop.seconds, unreadable: photos.unreadable.images, photoError: photos.unreadable.problem,
@@ -136,6 +116,37 @@ final class TrainingRunner<Job: TrainingTask> {
             isRepeatable: (!ending.isEarly || ending == .diverged) && loop.progress.isRepeatable && !task.hasTimeLimit)
         onEvent(.finished(result))
         return result
+    }
+
+    /// Restores the state of a checkpoint.
+    private func resume(_ run: Run, from checkpoint: Checkpoint) throws -> TrainingStart.Resumption {
+        let (loop, images) = (run.loop, run.photos.checkpointImages)
+        let hasSamePhotos = checkpoint.images.hasSameImages(as: images)
+        try task.processes.failTogether {
+            do {
+                try loop.restore(checkpoint.state, hasSameData: hasSamePhotos)
+            } catch let error as TrainingStateError {
+                throw ModelFileError(
+                    path: store?.file.path ?? "", problem: .invalidMetadata(key: "state", reason: error.reason))
+            }
+        }
+        run.writer.resumedImagesOfBest = checkpoint.imagesOfBest ?? checkpoint.images
+        let change = checkpoint.images.change(to: images)
+        return TrainingStart.Resumption(
+            history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos,
+            newImages: change.new, missingImages: change.missing, editedImages: change.edited)
+    }
+
+    /// Checks that a run that has nothing left to train has the photos that its parameters were trained on.
+    ///
+    /// Otherwise the calibration, the novelty rule and the features of the model would be those of other photos.
+    /// - Throws: `ImprintError.finishedWithOtherPhotos` if it has other photos.
+    private func checkCanMakeModel(_ run: Run) throws(ImprintError) {
+        let images = run.photos.checkpointImages
+        guard let earlier = run.writer.imagesOfBest(run.loop.progress), !earlier.hasSameImages(as: images),
+            run.loop.isAtEnd()
+        else { return }
+        throw .finishedWithOtherPhotos(file: store?.file.path ?? "", change: "\(earlier.change(to: images))")
     }
 
     /// Prepares a new run.
@@ -182,7 +193,6 @@ final class TrainingRunner<Job: TrainingTask> {
                 report(run)
                 switch event {
                 case .step:
-                    hasTrained = true
                     let progress = loop.progress
                     while samplesBefore.count <= progress.plannedRounds {
                         let round = samplesBefore.count - 1

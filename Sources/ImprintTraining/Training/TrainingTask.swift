@@ -11,6 +11,8 @@ protocol TrainingTask {
     var labels: [String] { get }
     /// The network to train.
     var network: Network { get }
+    /// The photos to split or to train on; nil without photos.
+    var photoSource: (any TrainingSource)? { get }
     /// The hyperparameters that must not change when a run is resumed, by name.
     var fingerprint: [String: String] { get }
     /// The fingerprint with the setting names of format version 1, to resume its checkpoints.
