@@ -31,6 +31,21 @@ package enum OutputFile {
         package var title: String { rawValue.prefix(1).uppercased() + rawValue.dropFirst() }
     }
 
+    /// The start of the element that has the state of a run.
+    private static let runPrefix = "<meta name=\"imprint-run\" content=\""
+
+    /// Returns the element of a training report that has the state of its run; see `TrainingRecord.runState`.
+    package static func runElement(_ state: String) -> String { "\(runPrefix)\(state)\">" }
+
+    /// Returns the state of the run of the training report at `url`; nil if it has none or cannot be read.
+    package static func runState(ofReport url: URL) -> String? {
+        guard let file = try? FileHandle(forReadingFrom: url) else { return nil }
+        defer { try? file.close() }
+        guard let head = try? file.read(upToCount: 1024) else { return nil }
+        let parts = String(decoding: head, as: UTF8.self).components(separatedBy: runPrefix)
+        return parts.count < 2 ? nil : parts[1].components(separatedBy: "\"").first
+    }
+
     /// Returns the element of an HTML page that names the program and the kind of page.
     package static func generatorElement(_ page: Page) -> String {
         "<meta name=\"generator\" content=\"Imprint \(page.rawValue)\">"

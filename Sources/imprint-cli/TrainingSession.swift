@@ -73,9 +73,8 @@ struct TrainingSession {
         options.details.apply(to: &model)
         let output: WrittenResult<String>
         do {
-            output = try writeResult(to: chosenOutput, .model, completion: completion(of: result)) {
-                try model.write(to: $0)
-            }
+            let completion = completion(of: result) { try? ModelFile(contentsOf: $0).training?.runState }
+            output = try writeResult(to: chosenOutput, .model, completion: completion) { try model.write(to: $0) }
         } catch {
             // The last state of a diverged run is not saved.
             if let checkpoint = options.checkpoint, result.checkpointFailure == nil, result.divergence == nil {
@@ -101,13 +100,14 @@ struct TrainingSession {
         }
     }
 
-    /// Returns how far a run came: if it ended early, its model replaces only models of the same run after fewer epochs.
-    private func completion(of result: TrainingResult) -> Completion {
+    /// Returns how far a run came: if it ended early, its files replace only files of the same run after the same or fewer epochs.
+    /// - Parameter runState: Returns the state of the run of a file (`TrainingRecord.runState`); nil if the file does not have it.
+    private func completion(of result: TrainingResult, runState: @escaping (URL) -> String?) -> Completion {
         guard result.ending.isEarly else { return .complete }
         let record = result.model.training
         return .endedEarly { file in
-            guard let earlier = try? ModelFile(contentsOf: file).training else { return false }
-            return record?.continues(earlier) ?? false
+            guard let record, let earlier = runState(file) else { return false }
+            return record.continues(runState: earlier)
         }
     }
 
@@ -138,8 +138,7 @@ struct TrainingSession {
                     + "with other photos or another number of epochs. Running the command again may give a different model.",
             seconds: result.seconds, workers: workers)
         bar.clear()
-        // A report does not name its run, so the report of an unfinished run replaces none.
-        let completion = result.ending.isEarly ? Completion.endedEarly { _ in false } : .complete
+        let completion = completion(of: result) { ImprintModel.OutputFile.runState(ofReport: $0) }
         let file = try writeResult(to: report, options.reportKind, completion: completion) { try page.write(to: $0) }
         return file.isElsewhere
     }

@@ -53,10 +53,15 @@ import Testing
             // The model of the same run after fewer epochs is not a finished model.
             try FileManager.default.copyItem(
                 at: folder.appending(path: "m-2.imprint"), to: folder.appending(path: "copy-m-2.imprint"))
-            let second = try shell("\(Self.interrupt)interrupt --resume", folder: folder)
+            try FileManager.default.copyItem(
+                at: folder.appending(path: "r-2.html"), to: folder.appending(path: "copy-r-2.html"))
+            let second = try shell("\(Self.interrupt)interrupt --resume --report r.html", folder: folder)
             #expect(second.status == 130, "\(second.errors)")
             #expect(isUnchanged("m.imprint") && !isUnchanged("m-2.imprint"))
-            #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "m-3.imprint").path))
+            #expect(isUnchanged("r.html") && !isUnchanged("r-2.html"))
+            for name in ["m-3.imprint", "r-3.html"] {
+                #expect(!FileManager.default.fileExists(atPath: folder.appending(path: name).path))
+            }
             let epochs = try #require(try finishedLine()?["epochs"] as? Int)
             let last = try shell(
                 "$imprint train photos \(Self.options) --epochs \(epochs) --checkpoint run --resume --json",

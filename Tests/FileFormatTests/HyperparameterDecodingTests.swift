@@ -239,11 +239,15 @@ import Testing
             return TrainingRecord(.classifier(hyperparameters), dataDigest: digest, history: history)
         }
         let later = record(epochs)
-        #expect(later.continues(record(Array(epochs.prefix(2)))) && later.continues(later))
-        #expect(!record(Array(epochs.prefix(2))).continues(later))
-        #expect(!later.continues(record([])) && !later.continues(record(Array(epochs.dropFirst()))))
-        #expect(!later.continues(record(Array(epochs.prefix(2)), digest: "b")))
-        #expect(!later.continues(record(Array(epochs.prefix(2)), seed: 1)))
+        func continues(_ earlier: TrainingRecord) -> Bool { later.continues(runState: earlier.runState) }
+        #expect(continues(record(Array(epochs.prefix(2)))) && continues(later))
+        #expect(!record(Array(epochs.prefix(2))).continues(runState: later.runState))
+        #expect(!continues(record([])) && !continues(record(Array(epochs.dropFirst()))))
+        #expect(!continues(record(Array(epochs.prefix(2)), digest: "b")))
+        #expect(!continues(record(Array(epochs.prefix(2)), seed: 1)))
+        for damaged in ["", "2", "-1 a", "4 a", "99999999999999999999 a"] {
+            #expect(!later.continues(runState: damaged), "\(damaged)")
+        }
     }
 
     @Test("A record continues one whose hyperparameters differ only in those that may change when a run is resumed")
@@ -267,9 +271,11 @@ import Testing
             $0.calibrates = false
             $0.rehearsalImages = 8
         }
-        #expect(later.continues(classifier(2)) && classifier(3).continues(later))
-        #expect(!later.continues(classifier(2) { $0.batchSize = 8 }) && !later.continues(detector(2)))
-        #expect(detector(3) { $0.rehearsalImages = 8 }.continues(detector(2)))
-        #expect(!detector(3) { $0.epochs = 8 }.continues(detector(2)))
+        #expect(later.continues(runState: classifier(2).runState))
+        #expect(classifier(3).continues(runState: later.runState))
+        #expect(!later.continues(runState: classifier(2) { $0.batchSize = 8 }.runState))
+        #expect(!later.continues(runState: detector(2).runState))
+        #expect(detector(3) { $0.rehearsalImages = 8 }.continues(runState: detector(2).runState))
+        #expect(!detector(3) { $0.epochs = 8 }.continues(runState: detector(2).runState))
     }
 }

@@ -124,13 +124,24 @@ extension TrainingRecord {
         return nil
     }
 
-    /// Whether this is the record of the same run as `earlier`, after the same or more epochs.
+    /// The state of the run, by which a later state of the same run recognizes its files: the number of epochs and a digest.
     ///
-    /// The data and the hyperparameters are the same, apart from hyperparameters that may change when a run is resumed, such as the number of
-    /// epochs. The epochs of `earlier` have the same metrics as the first ones of this record.
-    package func continues(_ earlier: TrainingRecord) -> Bool {
-        !earlier.history.isEmpty && hyperparameters.withoutResumable == earlier.hyperparameters.withoutResumable
-            && dataDigest == earlier.dataDigest && history.starts(with: earlier.history)
+    /// The digest is the SHA-256 of the data digest, the metrics of the epochs, and the hyperparameters without those that may change when a run
+    /// is resumed, such as the number of epochs.
+    package var runState: String { runState(afterEpochs: history.count) }
+
+    private func runState(afterEpochs count: Int) -> String {
+        // Encoding these values cannot fail.
+        let settings = (try? json(hyperparameters.withoutResumable)) ?? ""
+        let epochs = (try? json(Array(history.prefix(count)))) ?? ""
+        return "\(count) \(SHA256.hexadecimal(of: Array("\(dataDigest ?? "")\n\(settings)\n\(epochs)".utf8)))"
+    }
+
+    /// Whether this is the record of the run that had the state `earlier` (`runState`), after the same or more epochs.
+    package func continues(runState earlier: String) -> Bool {
+        guard let count = earlier.split(separator: " ").first.flatMap({ Int($0) }), 0 < count, count <= history.count
+        else { return false }
+        return runState(afterEpochs: count) == earlier
     }
 
     /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.

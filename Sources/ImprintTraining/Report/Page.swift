@@ -12,15 +12,19 @@ package struct Page {
     /// - Parameters:
     ///   - title: The title of the window, and the headline if there is no `header`.
     ///   - kind: The kind of file that the page is written to; nil for a page that is only served.
+    ///   - run: The state of the run that the page describes (`TrainingRecord.runState`); nil without a run.
     ///   - header: The HTML that replaces the headline.
     ///   - body: The HTML of the content, with untrusted text already escaped.
-    package init(title: String, kind: OutputFile.Page? = nil, header: String? = nil, body: String) {
+    package init(
+        title: String, kind: OutputFile.Page? = nil, run: String? = nil, header: String? = nil, body: String
+    ) {
+        let elements = [kind.map(OutputFile.generatorElement), run.map(OutputFile.runElement)].compactMap { $0 }
         html = """
             <!doctype html>
             <html lang="en">
             <head>
             <meta charset="utf-8">
-            \(kind.map(OutputFile.generatorElement) ?? "")
+            \(elements.joined(separator: "\n"))
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <title>\(escaped(title))</title>
             <style>\(Self.style)</style>

@@ -125,6 +125,7 @@ public struct Report: Sendable {
         html =
             Page(
                 title: "\(model.network.name): \(name)", kind: kind,
+                run: kind == .trainingReport ? record?.runState : nil,
                 header: ReportHead(
                     model, kind: kind, name: name, evaluation: modelEvaluation, seconds: seconds,
                     links: sections.map { ($0.id, $0.title) }
