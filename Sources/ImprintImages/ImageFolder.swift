@@ -288,10 +288,9 @@ private func isLink(_ url: URL) -> Bool {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: url.displayPath)) != nil
 }
 
-/// The extensions of the names of images, in lower case.
-package let imageExtensions: Set = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "heic", "heif", "avif", "gif", "bmp", "tif", "tiff",
-]
+/// The extensions of the names of images, in supported formats and others, in lower case.
+package let imageExtensions = Set(
+    ImageFormat.allCases.flatMap(\.fileExtensions) + UnsupportedImageFormat.allCases.flatMap(\.fileExtensions))
 
 /// Whether a file counts as an image, by the extension of its name or else by the start of its content.
 package func isImage(_ url: URL) -> Bool {

@@ -112,10 +112,11 @@ struct LabelListParser {
     }
 
     func entries() throws(LabelListError) -> [LabelListEntry] {
-        switch FileKind(Array(bytes)) {
-        case .text("XML"): throw fail(isPascalVOC ? .hasBoxes(format: "Pascal VOC") : .otherKind(found: "XML"))
-        case .text, .unknown: break
-        case let kind: throw fail(.otherKind(found: kind.name))
+        let kind = FileKind(Array(bytes))
+        switch kind {
+        case .text(.xml) where isPascalVOC: throw fail(.hasBoxes(format: "Pascal VOC"))
+        case .text(.empty), .text(.whiteSpace), .text(.json), .text(.plain), .unknown: break
+        default: throw fail(.otherKind(found: kind.name))
         }
         guard String(validating: bytes, as: UTF8.self) != nil, !bytes.contains(0) else { throw fail(.notText) }
         do throws(LabelListError) {

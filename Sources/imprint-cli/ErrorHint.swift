@@ -151,7 +151,7 @@ private func hint(forWrongModel error: SafetensorsError) -> String? {
         "imprint import converts it: imprint import \(shellQuoted(error.path)) --output model.imprint"
     case .otherKind(.model): "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."
     // Core ML packages and PyTorch checkpoints are often in archives.
-    case .headerTooLong, .otherKind(.other("a ZIP archive")):
+    case .headerTooLong, .otherKind(.zip):
         "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
     default: nil
     }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import ImprintBaseModels
+internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
 
@@ -52,7 +53,7 @@ func namedPersonalization(_ path: String) throws -> Personalization {
 /// Returns whether a text that does not name an installed model is meant as a name: it is a valid name without the extension of a model file,
 /// and no file has this path.
 private func isUnknownName(_ text: String) -> Bool {
-    let extensions = ["imprint", "onnx", "mlmodel", "mlpackage", "caffemodel", "pt", "pth", "safetensors", "tflite"]
+    let extensions = ModelFormat.allCases.flatMap(\.fileExtensions)
     return !FileManager.default.fileExists(atPath: text) && BaseModels.isValid(text)
         && !extensions.contains(URL(filePath: text).pathExtension.lowercased())
 }

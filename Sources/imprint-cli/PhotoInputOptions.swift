@@ -76,7 +76,7 @@ struct PhotoInputOptions: ParsableArguments {
         guard path != "-", FileStatus(url)?.isFile == true, let kind = FileKind(contentsOf: url) else { return }
         switch kind {
         case .text, .unknown: return
-        case .image, .otherImage, .model, .other:
+        default:
             throw .cannotRead(path: path, reason: "it is \(kind.name), expected a list of paths, one per line")
         }
     }

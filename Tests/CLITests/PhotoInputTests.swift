@@ -75,6 +75,18 @@ import Testing
         }
     }
 
+    @Test(
+        "A list may start with a path that starts like the signature of an image, a model or a PDF",
+        arguments: ["GIF89a.png", "GGUF.png", "%PDF.png"])
+    func signatures(name: String) throws {
+        try withPhotos { folder in
+            let run = try shell(
+                "cp other.png \(name); echo \(name) > list; $imprint classify m.imprint --files-from list --json",
+                folder: folder)
+            #expect(run.status == 0 && files(run) == [name], "\(run.errors)")
+        }
+    }
+
     @Test("A model file that is emptied during a run does not change the results") func overwrittenModel() throws {
         try withPhotos { folder in
             let run = try shell(

@@ -75,15 +75,15 @@ import Testing
             ("<!DOCTYPE svg [\n<!-- it's > -->\n<!ENTITY a \"]>\">\n]>\n<svg/>", true), ("<?php echo '<svg>'", false),
         ])
     func content(text: String, isDrawing: Bool) throws {
-        try withDrawing(text) { #expect(SVG.isDrawing($0) == isDrawing) }
+        try withDrawing(text) { #expect((FileKind(contentsOf: $0) == .drawing) == isDrawing) }
     }
 
     @Test(
         "A drawing in UTF-16 and a compressed drawing are recognized",
         arguments: [String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian, nil])
     func encodings(encoding: String.Encoding?) throws {
-        try withDrawing(rectangle(encoding)) { #expect(SVG.isDrawing($0)) }
-        #expect(try FileKind(Array(rectangle(encoding))) == .other("an SVG drawing"))
+        try withDrawing(rectangle(encoding)) { #expect(FileKind(contentsOf: $0) == .drawing) }
+        #expect(try FileKind(Array(rectangle(encoding))) == .drawing)
     }
 
     @Test(
@@ -96,12 +96,18 @@ import Testing
         #expect(artwork.digest == expected.digest)
     }
 
+    @Test("A drawing in UTF-16 and a compressed drawing may start with a comment") func encodedComment() throws {
+        let text = "<!-- \(String(repeating: "drawn ", count: 100)) --><svg xmlns='http://www.w3.org/2000/svg'/>"
+        for data in [compressed(text, spaces: 1), try #require(text.data(using: .utf16))] {
+            try #require(data.count > FileKind.prefixLength)
+            try withDrawing(data) { #expect(FileKind(contentsOf: $0) == .drawing) }
+            #expect(FileKind(Array(data)) == .drawing)
+        }
+    }
+
     @Test("A long comment may come first", arguments: [1000, 6000, 100_000]) func longComment(count: Int) throws {
         let comment = "<!-- \(String(repeating: "made by hand ", count: count)) -->"
-        try withDrawing("\(comment)<svg/>") { file in
-            #expect(SVG.isDrawing(file))
-            #expect(FileKind(contentsOf: file) == .other("an SVG drawing"))
-        }
+        try withDrawing("\(comment)<svg/>") { #expect(FileKind(contentsOf: $0) == .drawing) }
     }
 
     @Test(

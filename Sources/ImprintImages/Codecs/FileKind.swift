@@ -4,40 +4,63 @@ package import ImprintCore
 /// The kind of a file, detected from its content.
 package enum FileKind: Equatable, Sendable {
     case image(ImageFormat)
-    /// An image in an unsupported format, with the name of the format.
-    case otherImage(String)
-    /// A model of another program.
+    /// An image in an unsupported format.
+    case otherImage(UnsupportedImageFormat)
+    /// An SVG drawing, which may be compressed.
+    case drawing
     case model(ModelFormat)
-    /// Text that may be a list or annotations: "text", "JSON", "XML", "only white space" or "an empty file".
-    case text(String)
-    /// Another known kind, with an article.
-    case other(String)
+    /// Text that may be a list or annotations.
+    case text(TextFormat)
+    case webPage
+    case pdf
+    /// A ZIP archive that does not start like a model.
+    case zip
+    /// Compressed data that is not a drawing.
+    case gzip
+    /// A video or another media file.
+    case media
+    case program
     case unknown
+
+    /// A format of text.
+    package enum TextFormat: Sendable {
+        case empty, whiteSpace, json, xml, plain
+    }
 
     /// The number of bytes from the start of a file that the detection of images needs.
     static let prefixLength = 256
 
     /// Detects the kind of a file from its content.
-    /// - Parameter bytes: The content. The first `prefixLength` bytes are enough for images; ONNX, Core ML and Caffe models and drawings
-    ///   with long comments need all.
-    package init(_ bytes: [UInt8]) {
-        let head = bytes.prefix(Self.prefixLength)
-        if let image = Self.imageKind(head) {
-            self = image
-        } else if let format = ModelFormat(head) {
-            self = .model(format)
-        } else if let name = Self.nameOfOther(head) {
-            self = .other(name)
-        } else if SVG.isDrawing(bytes) {
-            self = .other("an SVG drawing")
+    /// - Parameters:
+    ///   - byteCount: The length of the file, in bytes.
+    ///   - bytes: Returns the bytes from an offset, at most a given count.
+    package init(byteCount: Int, _ bytes: (_ offset: Int, _ count: Int) -> [UInt8]) {
+        let head = bytes(0, Self.prefixLength)[...]
+        let text = Self.textKind(head)
+        // Text, such as a list of paths, may start like the signature of a binary format.
+        if text == nil, let kind = Self.binaryKind(head) {
+            self = kind
+        } else if Self.isPDF(head) {
+            self = .pdf
+        } else if SVG.isDrawing(byteCount: byteCount, { bytes(0, $0) }) {
+            self = .drawing
         } else if SVG.isCompressed(head) {
-            self = .other("a gzip archive")
-        } else if let text = Self.textKind(head) {
-            self = text
+            self = .gzip
+        } else if let format = ModelFormat(protobuf: byteCount, bytes) {
+            // Before text, because a model may start with a long name.
+            self = .model(format)
+        } else if text == nil, head.dropFirst(8).starts(with: "{\"".utf8) {
+            // The header of a model file whose length is damaged.
+            self = .model(.safetensors)
         } else {
-            let format = ModelFormat(protobuf: bytes.count) { Array(bytes[$0...].prefix($1)) }
-            self = format.map { .model($0) } ?? .unknown
+            self = text ?? .unknown
         }
+    }
+
+    /// Detects the kind of a file in memory.
+    /// - Parameter bytes: The content. The first `prefixLength` bytes are enough for images.
+    package init(_ bytes: [UInt8]) {
+        self.init(byteCount: bytes.count) { Array(bytes.dropFirst($0).prefix($1)) }
     }
 
     /// Detects the kind of a regular file, without reading all of it; nil if it cannot be read.
@@ -48,16 +71,10 @@ package enum FileKind: Equatable, Sendable {
 
     /// Detects the kind of an open file, without reading all of it.
     package init(contentsOf file: RegularFile) {
-        func bytes(_ offset: Int, _ count: Int) -> [UInt8] {
+        self.init(byteCount: file.byteCount) { offset, count in
             var bytes = [UInt8](repeating: 0, count: max(min(count, file.byteCount - offset), 0))
             guard (try? bytes.withUnsafeMutableBytes { try file.read(into: $0, at: offset) }) != nil else { return [] }
             return bytes
-        }
-        self.init(bytes(0, Self.prefixLength))
-        switch self {
-        case .text where SVG.isDrawing(URL(filePath: file.path)): self = .other("an SVG drawing")
-        case .unknown: if let format = ModelFormat(protobuf: file.byteCount, bytes) { self = .model(format) }
-        default: break
         }
     }
 
@@ -65,7 +82,7 @@ package enum FileKind: Equatable, Sendable {
     package var isImage: Bool {
         switch self {
         case .image, .otherImage: true
-        case .model, .text, .other, .unknown: false
+        default: false
         }
     }
 
@@ -73,17 +90,47 @@ package enum FileKind: Equatable, Sendable {
     package var name: String {
         switch self {
         case .image(let format): "a \(format.rawValue) image"
-        case .otherImage(let format): "\(format == "AVIF" ? "an" : "a") \(format) image"
-        case .model(let format): format.rawValue
-        case .text(let name), .other(let name): name
+        case .otherImage(.avif): "an AVIF image"
+        case .otherImage(let format): "a \(format.rawValue) image"
+        case .drawing: "an SVG drawing"
+        case .model(let format): format.name
+        case .text(.empty): "an empty file"
+        case .text(.whiteSpace): "only white space"
+        case .text(.json): "JSON"
+        case .text(.xml): "XML"
+        case .text(.plain): "text"
+        case .webPage: "a web page (HTML)"
+        case .pdf: "a PDF"
+        case .zip: "a ZIP archive"
+        case .gzip: "a gzip archive"
+        case .media: "a video or another media file"
+        case .program: "a program"
         case .unknown: "unknown data"
         }
     }
 }
 
+/// An image format that Imprint recognizes, but does not read; raw values are names.
+package enum UnsupportedImageFormat: String, CaseIterable, Sendable {
+    case avif = "AVIF"
+    case gif = "GIF"
+    case bmp = "BMP"
+    case tiff = "TIFF"
+
+    /// The usual extensions of file names, in lower case.
+    package var fileExtensions: [String] {
+        switch self {
+        case .avif: ["avif"]
+        case .gif: ["gif"]
+        case .bmp: ["bmp"]
+        case .tiff: ["tif", "tiff"]
+        }
+    }
+}
+
 extension FileKind {
-    /// Returns the kind of an image or another media file; nil for other files.
-    private static func imageKind(_ head: ArraySlice<UInt8>) -> FileKind? {
+    /// Returns the kind of a file that is not text, from its signature; nil for other files.
+    private static func binaryKind(_ head: ArraySlice<UInt8>) -> FileKind? {
         func begins(_ text: String, at offset: Int = 0) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
 
         if head.starts(with: [0xFF, 0xD8, 0xFF]) { return .image(.jpeg) }
@@ -92,39 +139,40 @@ extension FileKind {
         if begins("ftyp", at: 4) {
             // An ISO base media file; the brand that follows names its content.
             switch String(decoding: head.dropFirst(8).prefix(4), as: UTF8.self) {
-            case "avif", "avis": return .otherImage("AVIF")
+            case "avif", "avis": return .otherImage(.avif)
             case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1": return .image(.heic)
-            default: return .other("a video or another media file")
+            default: return .media
             }
         }
-        if begins("GIF8") { return .otherImage("GIF") }
-        if begins("BM"), head.dropFirst(6).starts(with: [0, 0, 0, 0]) { return .otherImage("BMP") }
-        if begins("II*\0") || begins("MM\0*") { return .otherImage("TIFF") }
+        if begins("GIF8") { return .otherImage(.gif) }
+        if begins("BM"), head.dropFirst(6).starts(with: [0, 0, 0, 0]) { return .otherImage(.bmp) }
+        if begins("II*\0") || begins("MM\0*") { return .otherImage(.tiff) }
+        if let format = ModelFormat(head) { return .model(format) }
+        if begins("PK\u{3}\u{4}") { return .zip }
+        if begins("\u{7F}ELF") { return .program }
         return nil
     }
 
-    private static func nameOfOther(_ head: ArraySlice<UInt8>) -> String? {
-        if head.starts(with: "%PDF".utf8) { return "a PDF" }
-        if head.starts(with: "PK\u{3}\u{4}".utf8) { return "a ZIP archive" }
-        if head.starts(with: [0x7F] + Array("ELF".utf8)) { return "a program" }
-        // The length of the header and its first characters; model files and personalizations are such files.
-        if head.dropFirst(4).starts(with: [0, 0, 0, 0] + Array("{\"".utf8)) { return "a model file (safetensors)" }
-        return nil
+    /// Whether a file starts like a PDF, which may start with text: with a line that only has the version.
+    private static func isPDF(_ head: ArraySlice<UInt8>) -> Bool {
+        let (start, rest) = (head.prefix(8), head.dropFirst(8))
+        guard start.count == 8, start.starts(with: "%PDF-".utf8) else { return false }
+        return rest.first.map { $0 == 0x0A || $0 == 0x0D } ?? true
     }
 
     /// Returns the kind of text; nil if it is not text.
     private static func textKind(_ head: ArraySlice<UInt8>) -> FileKind? {
-        if head.isEmpty { return .text("an empty file") }
+        if head.isEmpty { return .text(.empty) }
         // Text has no control characters except white space, and no bytes that are invalid in UTF-8.
         let whiteSpace: Set<UInt8> = [9, 10, 12, 13]
         guard head.allSatisfy({ ((0x20..<0xF8).contains($0) && $0 != 0x7F) || whiteSpace.contains($0) }) else {
             return nil
         }
         let text = String(decoding: head, as: UTF8.self).lowercased()
-        if text.contains("<html") || text.contains("<!doctype html") { return .other("a web page (HTML)") }
-        if text.hasPrefix("<?xml") { return .text("XML") }
+        if text.contains("<html") || text.contains("<!doctype html") { return .webPage }
+        if text.hasPrefix("<?xml") { return .text(.xml) }
         let start = text.first { !$0.isWhitespace }
-        if start == nil, head.count < prefixLength { return .text("only white space") }
-        return .text(start == "{" || start == "[" ? "JSON" : "text")
+        if start == nil, head.count < prefixLength { return .text(.whiteSpace) }
+        return .text(start == "{" || start == "[" ? .json : .plain)
     }
 }

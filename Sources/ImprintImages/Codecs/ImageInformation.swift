@@ -11,6 +11,16 @@ public enum ImageFormat: String, Sendable, Codable, CaseIterable {
     /// HEIC, unless a build for Linux leaves it out (package trait `HEIC`).
     case heic = "HEIC"
 
+    /// The usual extensions of file names, in lower case.
+    package var fileExtensions: [String] {
+        switch self {
+        case .jpeg: ["jpg", "jpeg", "jpe", "jfif"]
+        case .png: ["png"]
+        case .webp: ["webp"]
+        case .heic: ["heic", "heif"]
+        }
+    }
+
     /// The names of all formats, as part of a sentence.
     package static let list =
         allCases.dropLast().map(\.rawValue).joined(separator: ", ") + " or " + (allCases.last?.rawValue ?? "")

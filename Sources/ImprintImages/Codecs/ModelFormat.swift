@@ -1,59 +1,86 @@
-/// A file format of models of other programs; raw values are names with an article.
-package enum ModelFormat: String, Sendable {
-    case onnx = "an ONNX model"
-    case coreML = "a Core ML model"
-    case caffe = "a Caffe model"
-    case hdf5 = "an HDF5 file, such as a Caffe or Keras model"
-    case tensorFlowLite = "a TensorFlow Lite model"
-    case pyTorch = "a PyTorch checkpoint"
-    case gguf = "a GGUF model"
+/// A file format of models, detected from the content of a file.
+package enum ModelFormat: CaseIterable, Sendable {
+    case onnx
+    case coreML
+    case caffe
+    /// HDF5, in which Keras and Caffe store models.
+    case hdf5
+    case tensorFlowLite
+    /// A PyTorch checkpoint of version 1.6 and later, a ZIP archive.
+    case pyTorch
+    /// A PyTorch checkpoint of a version before 1.6.
+    case legacyPyTorch
+    /// The format of model files and personalizations, and of checkpoints of other programs.
+    case safetensors
+    case gguf
 
-    /// Whether Imprint can import models of this format.
-    package var isImportable: Bool {
+    /// The name with an article, for messages.
+    package var name: String {
         switch self {
-        case .onnx, .coreML, .caffe, .tensorFlowLite, .pyTorch: true
-        case .hdf5, .gguf: false
+        case .onnx: "an ONNX model"
+        case .coreML: "a Core ML model"
+        case .caffe: "a Caffe model"
+        case .hdf5: "an HDF5 file (Keras or Caffe)"
+        case .tensorFlowLite: "a TensorFlow Lite model"
+        case .pyTorch, .legacyPyTorch: "a PyTorch checkpoint"
+        case .safetensors: "a model file (safetensors)"
+        case .gguf: "a GGUF model"
         }
     }
 
-    /// Detects a format from the start of a file; nil for other formats and for formats without a signature.
+    /// Whether Imprint can import models of this format.
+    package var isImportable: Bool { self != .hdf5 && self != .gguf }
+
+    /// The usual extensions of file names, in lower case.
+    package var fileExtensions: [String] {
+        switch self {
+        case .onnx: ["onnx"]
+        case .coreML: ["mlmodel", "mlpackage"]
+        case .caffe: ["caffemodel"]
+        case .hdf5: ["h5", "hdf5"]
+        case .tensorFlowLite: ["tflite"]
+        case .pyTorch, .legacyPyTorch: ["pt", "pth"]
+        case .safetensors: ["imprint", "safetensors"]
+        case .gguf: ["gguf"]
+        }
+    }
+
+    /// Detects a format from the start of a file that is not text; nil for other formats and for formats without a signature.
     init?(_ head: ArraySlice<UInt8>) {
         if head.starts(with: [0x89] + Array("HDF\r\n".utf8) + [0x1A, 0x0A]) {
             self = .hdf5
+        } else if head.dropFirst(4).starts(with: [0, 0, 0, 0] + Array("{".utf8)) {
+            // The length of the header, in 8 bytes, and its first character.
+            self = .safetensors
         } else if head.dropFirst(4).starts(with: "TFL3".utf8) {
             self = .tensorFlowLite
         } else if head.starts(with: "GGUF".utf8) {
             self = .gguf
-        } else if Self.isArchiveOfPyTorch(head) || Self.isLegacyPyTorch(head) {
+        } else if Self.isArchiveOfPyTorch(head) {
             self = .pyTorch
+        } else if Self.isLegacyPyTorch(head) {
+            self = .legacyPyTorch
         } else {
             return nil
         }
     }
 
-    /// Detects a format that is a protocol buffer, which has no signature, from the numbers of its fields.
+    /// Detects a format that is a protocol buffer, which has no signature, from the numbers of its first fields.
     /// - Parameters:
     ///   - length: The length of the file, in bytes.
     ///   - bytes: Returns the bytes from an offset, at most a given count.
     init?(protobuf length: Int, _ bytes: (_ offset: Int, _ count: Int) -> [UInt8]) {
-        /// The maximum number of fields; a Caffe model has one for each layer.
+        /// The number of fields that decide; a Caffe model has one for each layer.
         let fieldLimit = 4096
         var fields: [Int: Bool] = [:]
         var (offset, count) = (0, 0)
-        while offset < length {
-            guard count < fieldLimit, let field = ProtobufField(bytes(offset, ProtobufField.prefixLength)),
-                field.length <= length - offset
+        while offset < length, count < fieldLimit {
+            guard let field = ProtobufField(bytes(offset, ProtobufField.prefixLength)), field.length <= length - offset
             else { return nil }
             fields[field.number] = field.isPacked
             offset += field.length
             count += 1
         }
-        self.init(protobufFields: fields)
-    }
-
-    /// Detects a format from the fields of a protocol buffer; nil for other formats.
-    /// - Parameter fields: For the number of each field, whether it has a length, such as a message or a text.
-    package init?(protobufFields fields: [Int: Bool]) {
         // The first field is a version or a name. ONNX has a graph and opsets, Core ML a model type, Caffe layers.
         if fields[7] == true, fields[8] == true || fields[1] == false {
             self = .onnx
@@ -96,7 +123,7 @@ private struct ProtobufField {
     /// Creates a field from its first bytes; nil if they are invalid.
     init?(_ bytes: [UInt8]) {
         var rest = bytes[...]
-        guard let tag = Self.varint(&rest), let number = Int(exactly: tag >> 3), number > 0 else { return nil }
+        guard let tag = Self.varint(&rest), (1..<(1 << 29)).contains(tag >> 3) else { return nil }
         let contentLength: Int
         switch tag & 7 {
         case 0:
@@ -109,7 +136,7 @@ private struct ProtobufField {
         case 5: contentLength = 4
         default: return nil
         }
-        self.number = number
+        number = Int(tag >> 3)
         isPacked = tag & 7 == 2
         length = bytes.count - rest.count + contentLength
     }

@@ -7,29 +7,13 @@ package enum SVG {
     /// The number of bytes that usually contain the first element of a drawing; programs write comments before it.
     private static let prologLength = 1 << 16
 
-    /// Returns whether the content of a file is an SVG drawing.
-    package static func isDrawing(_ file: URL) -> Bool {
-        guard let stream = FileStatus(file).flatMap({ $0.isFile ? fopen(file.displayPath, "rb") : nil }) else {
-            return false
-        }
-        defer { fclose(stream) }
-        func start(_ length: Int) -> [UInt8] {
-            rewind(stream)
-            return [UInt8](unsafeUninitializedCapacity: length) { target, count in
-                count = fread(target.baseAddress, 1, length, stream)
-            }
-        }
-        return isDrawing(byteCount: FileStatus(file)?.size ?? 0, start)
-    }
-
-    /// Returns whether bytes are the start of an SVG drawing: XML whose first element is `svg`, with any namespace prefix, maybe compressed.
-    static func isDrawing(_ bytes: [UInt8]) -> Bool { isDrawing(byteCount: bytes.count) { Array(bytes.prefix($0)) } }
-
-    /// Returns whether a file is an SVG drawing; reads up to `byteLimit` bytes if comments before the first element need them.
+    /// Returns whether a file is an SVG drawing: XML whose first element is `svg`, with any namespace prefix, maybe compressed.
+    ///
+    /// Reads up to `byteLimit` bytes if comments before the first element need them.
     /// - Parameters:
     ///   - byteCount: The length of the file.
     ///   - start: Returns the start of the file, at most a given number of bytes.
-    private static func isDrawing(byteCount: Int, _ start: (Int) -> [UInt8]) -> Bool {
+    static func isDrawing(byteCount: Int, _ start: (Int) -> [UInt8]) -> Bool {
         for length in [prologLength, byteLimit] {
             let bytes = start(length)
             let content = isCompressed(bytes) ? InflatedData(bytes, limit: length).bytes : bytes

@@ -40,7 +40,7 @@ struct ImageHeader {
         case .image(.png): self = try PNG.header(bytes, file: file)
         case .image(.webp): self = try WebP.header(bytes, file: file)
         case .image(.heic): self = try HEIC.header(bytes, file: file)
-        case .otherImage(let name): throw .unsupported(file: file, found: name)
+        case .otherImage(let format): throw .unsupported(file: file, found: format.rawValue)
         case let kind: throw .notAnImage(file: file, found: kind.name)
         }
         guard width > 0, height > 0 else { throw .truncated(file: file, reason: "the image has no size") }

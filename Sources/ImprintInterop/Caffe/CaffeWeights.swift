@@ -11,10 +11,6 @@ struct CaffeWeights {
     /// - Throws: `WireError` if it is not a valid NetParameter message, `ImportError.Problem` if it is another kind of Caffe
     ///   file.
     init(_ file: MappedFile) throws {
-        if Self.isHDF5(file) {
-            throw ImportError.Problem.unsuitableModel(
-                found: "a Caffe model in HDF5", advice: "Save it as .caffemodel with Caffe")
-        }
         byteCount = file.count
         try WireMessage(file).forEachField { field in
             // Field 100 has layers in the new format, field 2 in the old format.
@@ -42,9 +38,6 @@ struct CaffeWeights {
             throw ImportError.Problem.malformed(reason: "it has no layers with weights, expected a .caffemodel")
         }
     }
-
-    /// Whether a file is in HDF5, in which Caffe can also store weights: it starts with the byte 0x89 and "HDF".
-    static func isHDF5(_ file: MappedFile) -> Bool { file.count >= 4 && file.load(UInt32.self, at: 0) == 0x4644_4889 }
 
     /// A weight tensor.
     struct Blob {

@@ -1,4 +1,5 @@
 public import ImprintCore
+internal import ImprintImages
 internal import ImprintModel
 public import ImprintNetwork
 

@@ -1,3 +1,4 @@
+internal import ImprintImages
 internal import ImprintModel
 internal import ImprintNetwork
 
@@ -24,7 +25,7 @@ public enum DetectorKind: String, CaseIterable, Hashable, Sendable {
     var labels: [String] { ["face"] }
 
     /// The format of its files.
-    var format: ModelKind {
+    var format: ModelFormat {
         switch self {
         case .centerFace: .onnx
         case .blazeFace: .tensorFlowLite

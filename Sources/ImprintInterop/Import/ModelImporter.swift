@@ -91,46 +91,51 @@ public struct ModelImporter: Sendable {
     private func importModel(_ url: URL) throws -> ImportedModel {
         let package = try CoreMLPackage(url)
         let file = try MappedFile(contentsOf: package.model)
-        let kind = try ModelKind(file)
-        try checkOptions(for: kind)
-        switch kind {
+        let format = try ModelFormat(of: file)
+        if format.isImportable { try checkOptions(for: format) }
+        switch format {
         case .onnx: return try readONNX(file)
         case .tensorFlowLite: return try readBlazeFace(file)
         case .caffe: return try readCaffe(file)
         case .coreML: return try CoreMLImporter.read(file, in: package, importer: self)
-        case .archive: return try readCheckpoint(PyTorchCheckpoint(archive: file))
-        case .legacyCheckpoint: return try readCheckpoint(PyTorchCheckpoint(legacy: file))
+        case .pyTorch: return try readCheckpoint(PyTorchCheckpoint(archive: file))
+        case .legacyPyTorch: return try readCheckpoint(PyTorchCheckpoint(legacy: file))
         case .safetensors: return try readCheckpoint(PyTorchCheckpoint(safetensors: file))
+        case .hdf5:
+            throw ImportError.Problem.unsuitableModel(
+                found: format.name,
+                advice: "Save a Caffe model as .caffemodel with Caffe, or export a Keras model to ONNX")
+        case .gguf: throw ImportError.Problem.unknownFormat
         }
     }
 }
 
 extension ModelImporter {
-    /// - Throws: `ImportError.Problem.unsuitableModel` if an option does not apply to this kind of model.
-    private func checkOptions(for kind: ModelKind) throws {
+    /// - Throws: `ImportError.Problem.unsuitableModel` if an option does not apply to this format.
+    private func checkOptions(for format: ModelFormat) throws {
         func refuse(_ setting: String, _ reason: String, _ kind: ImportError.Setting) -> ImportError.Problem {
             .unsuitableModel(found: reason, advice: "Import it without \(setting)", setting: kind)
         }
-        if kind != .caffe && prototxt != nil {
-            let reason = kind.isCheckpoint ? "needs no prototxt" : "contains its architecture"
-            throw refuse("a prototxt", "\(kind.name), which \(reason)", .prototxt)
+        if format != .caffe && prototxt != nil {
+            let reason = format.isCheckpoint ? "needs no prototxt" : "contains its architecture"
+            throw refuse("a prototxt", "\(format.name), which \(reason)", .prototxt)
         }
-        if !kind.isCheckpoint && architecture != nil {
-            let reason = kind == .caffe ? "whose architecture is its prototxt" : "which contains its architecture"
-            throw refuse("an architecture", "\(kind.name), \(reason)", .architecture)
+        if !format.isCheckpoint && architecture != nil {
+            let reason = format == .caffe ? "whose architecture is its prototxt" : "which contains its architecture"
+            throw refuse("an architecture", "\(format.name), \(reason)", .architecture)
         }
-        if let detector, kind != detector.format {
+        if let detector, format != detector.format {
             throw refuse(
-                "a kind of detector", "\(kind.name), but \(detector.rawValue) is \(detector.format.name)", .detector)
+                "a kind of detector", "\(format.name), but \(detector.rawValue) is \(detector.format.name)", .detector)
         }
-        if kind == .tensorFlowLite, detector == nil {
+        if format == .tensorFlowLite, detector == nil {
             throw ImportError.Problem.unsuitableModel(
-                found: "\(kind.name), but no kind of detector is set",
+                found: "\(format.name), but no kind of detector is set",
                 advice:
                     "Imprint imports only \(DetectorKind.blazeFace.rawValue) from this format. Set this kind of detector",
                 setting: .noDetector)
         }
-        if kind == .caffe && normalization?.isBGR == true {
+        if format == .caffe && normalization?.isBGR == true {
             throw refuse("the BGR setting", "a Caffe model, whose channel order is always BGR", .isBGR)
         }
     }
@@ -146,54 +151,22 @@ public struct ImportedModel: Sendable {
     package let headNotes: [String]
 }
 
-/// The source formats, which are detected by content.
-enum ModelKind {
-    case onnx, coreML, caffe, tensorFlowLite
-    /// A ZIP archive, which may be a PyTorch checkpoint.
-    case archive
-    /// A PyTorch checkpoint of the format before version 1.6.
-    case legacyCheckpoint
-    case safetensors
-
-    /// The format with an article, for messages.
-    var name: String {
-        switch self {
-        case .onnx: "an ONNX model"
-        case .coreML: "a Core ML model"
-        case .caffe: "a Caffe model"
-        case .tensorFlowLite: "a TensorFlow Lite model"
-        case .archive, .legacyCheckpoint: "a PyTorch checkpoint"
-        case .safetensors: "a safetensors file"
+extension ModelFormat {
+    /// Detects the format of a file.
+    /// - Throws: `ImportError.Problem.unknownFormat` if it has no known format.
+    init(of file: MappedFile) throws(ImportError.Problem) {
+        let kind = FileKind(byteCount: file.count) { offset, count in
+            let start = min(offset, file.count)
+            return Array(file.bytes(start..<min(start + count, file.count)))
+        }
+        switch kind {
+        case .model(let format): self = format
+        // The pickle need not be the first entry.
+        case .zip: self = .pyTorch
+        default: throw .unknownFormat
         }
     }
 
     /// Whether the file contains only tensors.
-    var isCheckpoint: Bool { self == .archive || self == .legacyCheckpoint || self == .safetensors }
-
-    /// Detects the format of a file.
-    ///
-    /// - Throws: `ImportError.Problem.unknownFormat` if the format is not supported.
-    init(_ file: MappedFile) throws {
-        let signatures: [(kind: ModelKind, matches: (MappedFile) -> Bool)] = [
-            (.caffe, CaffeWeights.isHDF5), (.archive, PyTorchCheckpoint.isArchive),
-            (.legacyCheckpoint, PyTorchCheckpoint.isLegacy), (.tensorFlowLite, TFLiteModel.hasSignature),
-            (.safetensors, PyTorchCheckpoint.isSafetensors),
-        ]
-        if let known = signatures.first(where: { $0.matches(file) }) {
-            self = known.kind
-            return
-        }
-        var fields: [Int: Bool] = [:]
-        do {
-            try WireMessage(file).forEachField { fields[$0.number] = $0.isPacked }
-        } catch {
-            throw ImportError.Problem.unknownFormat
-        }
-        switch ModelFormat(protobufFields: fields) {
-        case .onnx: self = .onnx
-        case .coreML: self = .coreML
-        case .caffe: self = .caffe
-        default: throw ImportError.Problem.unknownFormat
-        }
-    }
+    fileprivate var isCheckpoint: Bool { self == .pyTorch || self == .legacyPyTorch || self == .safetensors }
 }

@@ -73,11 +73,6 @@ struct PyTorchCheckpoint {
 // MARK: ZIP format
 
 extension PyTorchCheckpoint {
-    /// Whether a file starts like a ZIP archive.
-    static func isArchive(_ file: MappedFile) -> Bool {
-        file.count >= 4 && file.load(UInt32.self, at: 0) == 0x0403_4B50
-    }
-
     /// Reads a file of the format of PyTorch 1.6 and later.
     init(archive file: MappedFile) throws {
         let archive = try StoredArchive(file)
@@ -111,17 +106,6 @@ extension PyTorchCheckpoint {
 // MARK: Legacy format
 
 extension PyTorchCheckpoint {
-    /// The number at the start of files of PyTorch before 1.6, after the opcodes PROTO and LONG1.
-    private static let magic: [UInt8] = [0x8A, 0x0A, 0x6C, 0xFC, 0x9C, 0x46, 0xF9, 0x20, 0x6A, 0xA8, 0x50, 0x19]
-
-    /// Whether a file starts like one of PyTorch before 1.6.
-    static func isLegacy(_ file: MappedFile) -> Bool {
-        // Protocol 4 and later have a frame before the number.
-        let start = file.bytes(0..<min(file.count, 2 + 9 + magic.count))
-        guard start.count >= 2 + magic.count, start[0] == 0x80 else { return false }
-        return start.dropFirst(2).starts(with: magic) || start.dropFirst(11).starts(with: magic)
-    }
-
     /// Reads a file of the format of PyTorch before 1.6: five pickles, and the storages one after another.
     init(legacy file: MappedFile) throws {
         var end = 0
@@ -212,22 +196,22 @@ extension PyTorchCheckpoint {
     /// The maximum length of a header in bytes; parsed, it needs several times that.
     private static let maximumHeaderLength = 4 << 20
 
-    /// Whether a file starts like a safetensors file.
-    static func isSafetensors(_ file: MappedFile) -> Bool {
-        guard file.count > 8, let length = Int(exactly: file.load(UInt64.self, at: 0)) else { return false }
-        return length <= min(Safetensors.maximumHeaderLength, file.count - 8) && file[8] == UInt8(ascii: "{")
-    }
-
-    /// Reads a safetensors file that `isSafetensors` recognizes.
+    /// Reads a safetensors file of at least 8 bytes.
     init(safetensors file: MappedFile) throws {
-        let headerLength = file.load(Int64.self, at: 0)
+        let headerLength: Int
+        do throws(SafetensorsError.Problem) {
+            headerLength = try Safetensors.headerLength(
+                file.load(UInt64.self, at: 0), fileLength: file.count)
+        } catch {
+            throw SafetensorsError(path: file.path, problem: error)
+        }
         guard headerLength <= Self.maximumHeaderLength else {
             throw ImportError.Problem.exceedsLimit(
                 reason: "its header has \(headerLength) bytes, expected at most \(Self.maximumHeaderLength)")
         }
         // The parsed names and shapes need several times the memory of the header.
-        try ImportError.Problem.checkMemory(forElements: Int(headerLength))
-        let start = 8 + Int(headerLength)
+        try ImportError.Problem.checkMemory(forElements: headerLength)
+        let start = 8 + headerLength
         let header: Safetensors.Header
         // The file may be replaced at its path, so parse the header of the mapped bytes, like the tensors.
         do throws(SafetensorsError.Problem) {

@@ -31,9 +31,6 @@ struct TFLiteModel {
     let inputs: [Int]
     let outputs: [Int]
 
-    /// Whether a file is a TensorFlow Lite model.
-    static func hasSignature(_ file: MappedFile) -> Bool { file.count >= 8 && file.text(4..<8) == "TFL3" }
-
     init(_ file: MappedFile) throws(ImportError.Problem) {
         self.file = file
         let limit = 1 << 14

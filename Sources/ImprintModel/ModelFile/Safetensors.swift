@@ -197,8 +197,7 @@ public struct SafetensorsError: DescribedError, Equatable {
             case .otherKind(let kind):
                 "the file is neither an Imprint model nor another safetensors file: it seems to be \(kind.name)"
             case .headerTooLong:
-                "the file is neither an Imprint model nor another safetensors file: its first 8 bytes are not the length of a header of at "
-                    + "most \(limit) bytes"
+                "the file is not a safetensors file or is damaged: its first 8 bytes are not the length of a header of at most \(limit) bytes"
             case .headerBeyondEnd(let headerLength, let fileLength):
                 "the file is not a safetensors file or was cut off: a header of \(counted(headerLength, "byte")) does not fit into "
                     + counted(fileLength, "byte")

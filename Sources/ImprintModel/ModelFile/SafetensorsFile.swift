@@ -146,6 +146,22 @@ extension Safetensors {
 }
 
 extension Safetensors {
+    /// Returns the length of the header of a file, in bytes.
+    /// - Parameters:
+    ///   - announced: The number in the first 8 bytes of the file.
+    ///   - fileLength: The length of the file in bytes, at least 8.
+    /// - Throws: `SafetensorsError.Problem` if the length exceeds the limit or the file.
+    package static func headerLength(
+        _ announced: UInt64, fileLength: Int
+    ) throws(SafetensorsError.Problem) -> Int {
+        guard announced <= UInt64(maximumHeaderLength) else { throw .headerTooLong(announced) }
+        let headerLength = Int(announced)
+        guard headerLength <= fileLength - 8 else {
+            throw .headerBeyondEnd(headerLength: headerLength, fileLength: fileLength)
+        }
+        return headerLength
+    }
+
     /// Returns the metadata at the start of the header of a file, where Imprint writes it, up to the first error.
     ///
     /// It identifies a file that is cut off or damaged after the metadata. It is empty if the file cannot be read.
@@ -172,17 +188,16 @@ extension Safetensors {
 private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors.Header, Int) {
     do {
         let length = source.length
-        guard length >= 8 else { throw SafetensorsError.Problem.noHeaderLength(fileLength: length) }
+        guard length >= 8 else {
+            throw source.otherKind.map(SafetensorsError.Problem.otherKind) ?? .noHeaderLength(fileLength: length)
+        }
         var word: UInt64 = 0
         try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0) }
         let announced = UInt64(littleEndian: word)
-        guard announced <= UInt64(Safetensors.maximumHeaderLength) else {
-            throw source.kind.map(SafetensorsError.Problem.otherKind) ?? .headerTooLong(announced)
+        if announced > UInt64(Safetensors.maximumHeaderLength), let kind = source.otherKind {
+            throw SafetensorsError.Problem.otherKind(kind)
         }
-        let headerLength = Int(announced)
-        guard headerLength <= length - 8 else {
-            throw SafetensorsError.Problem.headerBeyondEnd(headerLength: headerLength, fileLength: length)
-        }
+        let headerLength = try Safetensors.headerLength(announced, fileLength: length)
         // The parsed names and shapes need several times the memory of the header.
         guard SystemMemory.allows(8 * headerLength) else {
             throw SafetensorsError.Problem.outOfMemory(byteCount: 8 * headerLength)
@@ -209,14 +224,14 @@ private enum Source {
         }
     }
 
-    /// The kind of the content; nil if it is unknown.
-    var kind: FileKind? {
+    /// The kind of the content; nil if it may be a safetensors file: if it is one, empty or unknown.
+    var otherKind: FileKind? {
         let kind =
             switch self {
             case .file(let file): FileKind(contentsOf: file)
             case .memory(let bytes): FileKind(bytes)
             }
-        return kind == .unknown ? nil : kind
+        return [.model(.safetensors), .text(.empty), .unknown].contains(kind) ? nil : kind
     }
 
     /// Fills `bytes` with the data at `offset`.

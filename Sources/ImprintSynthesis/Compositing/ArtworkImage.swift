@@ -44,7 +44,7 @@ struct ArtworkImage {
     /// Creates an artwork image from a file.
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
     init(contentsOf file: URL) throws(ArtworkError) {
-        let isDrawing = SVG.isDrawing(file)
+        let isDrawing = FileKind(contentsOf: file) == .drawing
         let decoded = try Self.decode(file, isDrawing: isDrawing)
         let isOpaque =
             decoded.channels < 4

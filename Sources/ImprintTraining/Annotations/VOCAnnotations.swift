@@ -62,7 +62,8 @@ struct VOCAnnotations {
     private static func photo(_ name: String?, of file: URL, _ finder: PhotoFinder) -> (url: URL, isStated: Bool) {
         if let name, let url = finder.existing(name) { return (url, true) }
         let stem = file.deletingPathExtension().lastPathComponent
-        for ending in ["jpg", "jpeg", "png", "webp", "heic", "JPG", "JPEG", "PNG"] {
+        let endings = ImageFormat.allCases.flatMap(\.fileExtensions)
+        for ending in endings + endings.map({ $0.uppercased() }) {
             if let url = finder.existing("\(stem).\(ending)") { return (url, name == nil) }
         }
         return (finder.url(name ?? "\(stem).jpg"), true)

@@ -64,7 +64,7 @@ private let fixtures = ImportFixtures("Caffe")
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "model.caffemodel")
             try Data([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A]).write(to: file)
-            #expect(text(importer("packed"), file).contains("a Caffe model in HDF5"))
+            #expect(text(importer("packed"), file).contains("an HDF5 file (Keras or Caffe). Save a Caffe model as"))
         }
     }
 

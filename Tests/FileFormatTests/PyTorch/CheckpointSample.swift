@@ -1,4 +1,5 @@
 import Foundation
+import ImprintImages
 import ImprintModel
 import TestSupport
 import Testing
@@ -146,9 +147,9 @@ enum CheckpointSample {
 extension PyTorchCheckpoint {
     /// Reads a checkpoint from a file.
     init(_ file: MappedFile) throws {
-        switch try ModelKind(file) {
-        case .archive: try self.init(archive: file)
-        case .legacyCheckpoint: try self.init(legacy: file)
+        switch try ModelFormat(of: file) {
+        case .pyTorch: try self.init(archive: file)
+        case .legacyPyTorch: try self.init(legacy: file)
         case .safetensors: try self.init(safetensors: file)
         default: throw ImportError.Problem.unknownFormat
         }

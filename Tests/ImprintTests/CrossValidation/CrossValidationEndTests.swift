@@ -115,7 +115,7 @@ import Testing
                 let validation = try validation(folder, keptFolds: kept)
                 _ = try validation.run()
                 let file = kept.appending(path: "seed-0-fold-1.imprint")
-                let document = Data("%PDF-1.7 a document".utf8)
+                let document = Data("%PDF-1.7\na document".utf8)
                 try document.write(to: file)
                 let error = #expect(throws: CrossValidationError.self) { try validation.run() }
                 guard case .unusableFold(file.path, let reason)? = error else {

@@ -1,0 +1,49 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintImages
+
+@Suite struct FileKindTests {
+    /// Returns the kind of a file with this content, which is the same in memory and on disk.
+    private func kind(of content: [UInt8]) throws -> FileKind? {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "file")
+            try Data(content).write(to: file)
+            let kind = FileKind(contentsOf: file)
+            #expect(kind == FileKind(content))
+            return kind
+        }
+    }
+
+    @Test(
+        "A list of paths is text, also if its first path starts like the signature of another format",
+        arguments: [
+            "GIF8/a.jpg", "GIF89a/b.jpg", "GGUF/a.jpg", "%PDF/a.jpg", "%PDF-1.7/a.jpg", "abc/TFL3/a.jpg",
+            "BMW/a.jpg", "mp4/ftyp/a.jpg", "RIFF/a.jWEBP/a.jpg",
+        ])
+    func lists(path: String) throws {
+        #expect(try kind(of: Array("\(path)\nphotos/b.jpg\n".utf8)) == .text(.plain))
+    }
+
+    @Test(
+        "The content of a file decides its kind",
+        arguments: [
+            ([], .text(.empty)), (Array(" \n".utf8), .text(.whiteSpace)), (Array("[1]".utf8), .text(.json)),
+            (Array("<?xml version='1.0'?><a/>".utf8), .text(.xml)), (Array("<!doctype html>".utf8), .webPage),
+            (Array("GIF89a".utf8) + [9, 0, 9, 0], .otherImage(.gif)), (Array("%PDF-1.7\r\n".utf8), .pdf),
+            (Array("%PDF-1.4\n".utf8) + [0x25, 0xFF, 0xFF], .pdf), (Array("PK\u{3}\u{4}....".utf8), .zip),
+            (Array("GGUF\u{3}\0\0\0".utf8), .model(.gguf)), (onnxStart, .model(.onnx)),
+            (Array("\u{1C}\0\0\0TFL3".utf8), .model(.tensorFlowLite)),
+            ([0x89] + Array("HDF\r\n\u{1A}\n".utf8), .model(.hdf5)),
+            (Array("@\0\0\0\0\0\0\0{}".utf8), .model(.safetensors)), ([0x1F, 0x8B, 8, 0], .gzip),
+            ([0, 1, 2, 3], .unknown),
+        ] as [([UInt8], FileKind)])
+    func kinds(content: [UInt8], expected: FileKind) throws { #expect(try kind(of: content) == expected) }
+
+    @Test("A Caffe model may start with a long name") func longName() throws {
+        // Field 1 is the name, and field 100 a layer.
+        let name = [UInt8](repeating: 0x61, count: 1280)
+        #expect(try kind(of: [0x0A, 0x80, 0x0A] + name + [0xA2, 0x06, 0]) == .model(.caffe))
+    }
+}
