@@ -117,7 +117,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
         case .checkpoint: "\(resumingCommand(error.path)) finishes the run and writes a model."
         case .personalization: personalizationHint(error.path, command)
         case .notAPersonalization: "imprint personalize writes a personalization."
-        case .foreign: "imprint import converts a PyTorch checkpoint to a model file."
+        case .foreign: hint(toImport: .pyTorch, "a PyTorch checkpoint", error.path)
         default: nil
         }
     case FileError.cannotRead(let path, _) where path.hasSuffix(".mlpackage") && FileStatus(URL(filePath: path)) != nil:
@@ -144,17 +144,34 @@ private func hint(forDifferent settings: [String]) -> String? {
 private func hint(forWrongModel error: SafetensorsError) -> String? {
     switch error.problem {
     case .otherKind(.image), .otherKind(.otherImage): "If the command takes photos, name the model before them."
-    case .otherKind(.model(.tensorFlowLite)):
-        "imprint import converts the face detector BlazeFace: imprint import \(shellQuoted(error.path)) --detector blazeface --output "
-            + "model.imprint"
-    case .otherKind(.model(let format)) where format.isImportable:
-        "imprint import converts it: imprint import \(shellQuoted(error.path)) --output model.imprint"
-    case .otherKind(.model): "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."
+    case .otherKind(.model(.tensorFlowLite)): hint(toImport: .tensorFlowLite, "the face detector BlazeFace", error.path)
+    case .otherKind(.model(let format)): hint(toImport: format, "it", error.path)
     // Core ML packages and PyTorch checkpoints are often in archives.
     case .headerTooLong, .otherKind(.zip):
         "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
     default: nil
     }
+}
+
+/// Returns the command that imports a model.
+/// - Parameters:
+///   - format: The format of the model.
+///   - name: The name of the model in the sentence.
+///   - path: The path of the model.
+private func hint(toImport format: ModelFormat, _ name: String, _ path: String) -> String {
+    var (options, end) = ("", "")
+    switch format {
+    case .onnx, .coreML, .safetensors: break
+    case .caffe: options = " --prototxt deploy.prototxt"
+    case .tensorFlowLite: options = " --detector blazeface"
+    case .pyTorch, .legacyPyTorch:
+        (options, end) = (" --architecture NAME", "; imprint import --help lists the architectures.")
+    case .hdf5:
+        return
+            "Save a Caffe model as .caffemodel with Caffe, or export a Keras model to ONNX; imprint import converts both."
+    case .gguf: return "Imprint cannot import this format. It imports ONNX, Core ML, Caffe and PyTorch models."
+    }
+    return "imprint import converts \(name): imprint import \(shellQuoted(path))\(options) --output model.imprint\(end)"
 }
 
 /// Returns the subcommand and the option that resume the run of a checkpoint.

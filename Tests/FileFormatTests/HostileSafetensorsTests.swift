@@ -225,6 +225,20 @@ import Testing
             (Array("<?xml version".utf8), "it seems to be XML."),
             (Array("# Photos".utf8), "it seems to be text. Expected a model or a personalization."),
             ([UInt8](repeating: 254, count: 8), "its first 8 bytes are not the length of a header"),
+            (
+                [0, 0, 0, 0x80, 0, 0, 0, 0] + Array("{\"a\":{}}".utf8),
+                ": the file is not a safetensors file or is damaged: its first 8 bytes are not the length of a header"
+            ),
+            (
+                [UInt8](repeating: 254, count: 8) + Array("{\"a\":{}}".utf8),
+                ": the file is not a safetensors file or is damaged: its first 8 bytes are not the length of a header"
+            ),
+            (
+                [0x50, 0x4B, 3, 4],
+                "it seems to be a ZIP archive. Expected a model or a personalization. Check the name."
+            ),
+            (Array("<!DOCTYPE html>".utf8), "Check the name, or get the file again from its source."),
+            (Array("text".utf8), "it seems to be text. Expected a model"),
         ] as [([UInt8], String)])
     func foreign(bytes: [UInt8], message: String) throws {
         try withTemporaryFolder { folder in

@@ -244,6 +244,9 @@ public struct SafetensorsError: DescribedError, Equatable {
         case .headerExceedsLimit: "Use fewer or shorter names of labels and photos"
         case .outOfMemory: "Close other programs, or raise the memory limit"
         case .unknownElementType, .notFloatingPoint: "Convert the tensor to float32 with the program that wrote it"
+        // A web page or a text may be the answer of a server to a failed download.
+        case .otherKind(.webPage), .otherKind(.text): "Check the name, or get the file again from its source"
+        case .otherKind: "Check the name"
         default: "Check the name, or get the file again from its source"
         }
     }

@@ -189,6 +189,10 @@ import Testing
             #expect(try text(length + personalization + [0, 0, 0, 0]).contains("already an Imprint file"))
             #expect(
                 try text(CheckpointSample.archive([.init(name: "a.txt", content: [1])])).contains("not a model file"))
+            var safetensors = try CheckpointSample.bytes("tensors.safetensors")
+            #expect(try text(Array(safetensors.prefix(20))).contains("was cut off"))
+            safetensors[3] = 0x80
+            #expect(try text(safetensors).contains("is damaged: its first 8 bytes are not the length of a header"))
             let bytes = try CheckpointSample.bytes("zip.pth")
             let missing = try text(bytes)
             #expect(missing.contains("the file has no architecture"), "\(missing)")
