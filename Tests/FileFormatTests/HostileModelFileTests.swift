@@ -33,6 +33,26 @@ import Testing
         #expect(error?.description.contains(text) == true)
     }
 
+    @Test(
+        "A finding does not contain the fix, which follows it in the description",
+        arguments: [
+            (.newerFormat(found: 9), "Update Imprint."), (.checkpoint, "Resume the run to get a model."),
+            (.notFinite(tensor: "head.bias"), "Train again with a lower learning rate."),
+            (.damaged(found: "a", expected: "b"), "Get the file again from its source."),
+        ] as [(ModelFileError.Problem, String)])
+    func findings(problem: ModelFileError.Problem, fix: String) {
+        let error = ModelFileError(path: "m.imprint", problem: problem)
+        #expect(error.description == "\(error.finding) \(fix)" && !error.finding.contains(fix))
+    }
+
+    @Test("The error about missing tensors lists them in one line, before the fix") func missingTensors() throws {
+        let network = try Network.logonet(labels: 3, inputSize: 16, width: 0.1)
+        let report = try Parameters(network, seed: 9).load(from: sampleModel().parameters)
+        let error = ModelFileError(path: "m.imprint", problem: .incomplete(report))
+        #expect(error.finding.contains("tensors loaded; with another shape: head.weight"))
+        #expect(error.description == "\(error.finding) Get the file again from its source.")
+    }
+
     @Test("A missing metadata key is rejected by name, except the training record", arguments: keys)
     func missing(key: String) throws {
         if key == "imprint.training" {

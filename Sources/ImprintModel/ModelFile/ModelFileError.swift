@@ -63,41 +63,49 @@ public struct ModelFileError: DescribedError, Equatable {
     /// The file, the problem, the expected content and the fix.
     public var description: String { [finding, remedy].compactMap { $0?.sentence }.joined(separator: " ") }
 
-    /// The fix of a file that cannot be read, or nil for another problem, whose fix depends on it and is in `finding`.
+    /// The fix; nil if the finding implies it.
     private var remedy: String? {
         switch problem {
-        case .unknownFormat, .missingMetadata, .invalidMetadata, .invalidScales, .damaged:
-            "Get the file again from its source"
+        case .checkpoint: "Resume the run to get a model"
+        case .personalization: "Load the model that it was made for"
+        case .featureCache: "Choose the model that computed the features"
+        case .notAPersonalization: "Choose a file that contains a personalization"
+        case .notACheckpoint: "Choose another folder for checkpoints"
+        case .otherBase: "Use it with its base model, or personalize this model"
+        case .copy: "Leave one of the two files out"
+        case .foreign: "Import the file, or choose another one"
+        case .newerFormat: "Update Imprint"
         case .earlierCheckpoint: "Resume the run with that version, or start a new run in another folder"
-        default: nil
+        case .unknownFormat, .missingMetadata, .invalidMetadata, .incomplete, .invalidScales, .damaged:
+            "Get the file again from its source"
+        case .notFinite: "Train again with a lower learning rate"
+        case .notAClassifier, .labelCount, .duplicateLabel, .inputShape: nil
         }
     }
 
-    /// The description without the fix of a file that cannot be read.
+    /// The file, the problem and the expected content, as one or two sentences.
     package var finding: String {
         let text =
             switch problem {
             case .checkpoint:
-                "the file is the checkpoint of a run, not a model. Resume the run to get a model"
+                "the file is the checkpoint of a run, not a model"
             case .personalization:
-                "the file is a personalization, not a model. Load the model that it was made for"
+                "the file is a personalization, not a model"
             case .featureCache:
-                "the file is a feature cache, not a model. Choose the model that computed the features"
+                "the file is a feature cache, not a model"
             case .notAPersonalization(let found):
-                "the file is \(found), not a personalization. Choose a file that contains a personalization"
+                "the file is \(found), not a personalization"
             case .notACheckpoint(let found):
-                "the file is \(found), not a checkpoint, so it is not replaced. Choose another folder for checkpoints"
+                "the file is \(found), not a checkpoint, so it is not replaced"
             case .otherBase(let found, let expected):
-                "the file was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…. "
-                    + "Use it with its base model, or personalize this model"
+                "the file was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…"
             case .copy(let original):
-                "the file holds the same changes as \(original), so it counts as the same person. Expected one personalization per person. "
-                    + "Leave one of the two files out"
+                "the file holds the same changes as \(original), so it counts as the same person. Expected one personalization per person"
             case .foreign:
                 "the file is a safetensors file, but not an Imprint model: its metadata has no imprint.format. "
-                    + "Expected a model file of Imprint. Import the file, or choose another one"
+                    + "Expected a model file of Imprint"
             case .newerFormat(let found, let newest):
-                "the file was written by a newer Imprint (format \(found)); this one reads up to \(newest). Update Imprint"
+                "the file was written by a newer Imprint (format \(found)); this one reads up to \(newest)"
             case .unknownFormat(let found, let newest):
                 "the file has the format \(found.debugDescription), which does not exist. Expected 1 to \(newest)"
             case .earlierCheckpoint:
@@ -115,14 +123,13 @@ public struct ModelFileError: DescribedError, Equatable {
             case .inputShape(let found, let expected):
                 "the model preprocesses images to \(found), but its network takes \(expected)"
             case .incomplete(let report):
-                "the file does not have the tensors of its network. Get the file again from its source.\n\(report)"
+                "the file does not have the tensors of its network: \(report.description.replacing("\n", with: "; "))"
             case .invalidScales(let tensor, let reason):
                 "the file has an invalid int8 tensor \(tensor): \(reason)"
             case .damaged(let found, let expected):
                 "the file is damaged: its digest is \(found), expected \(expected)"
             case .notFinite(let tensor):
-                "the file cannot be used: the tensor \(tensor) has a value that is infinite or NaN. "
-                    + "Train again with a lower learning rate"
+                "the file cannot be used: the tensor \(tensor) has a value that is infinite or NaN"
             }
         return "\(path): \(text)".sentence
     }
