@@ -105,6 +105,16 @@ import Testing
         }
     }
 
+    @Test(
+        "The first tag may cross the byte up to which most drawings are read", arguments: 0..<6,
+        ["<!-- -->", "<!DOCTYPE >", "<?xml ?>"])
+    func crossingTag(offset: Int, prolog: String) throws {
+        let spaces = String(repeating: " ", count: 1 + (1 << 16) - offset - prolog.count)
+        let text = prolog.replacing(" ", with: spaces) + "<svg/>"
+        try withDrawing(text) { #expect(FileKind(contentsOf: $0) == .drawing) }
+        #expect(FileKind(Array(text.utf8)) == .drawing)
+    }
+
     @Test("A long comment may come first", arguments: [1000, 6000, 100_000]) func longComment(count: Int) throws {
         let comment = "<!-- \(String(repeating: "made by hand ", count: count)) -->"
         try withDrawing("\(comment)<svg/>") { #expect(FileKind(contentsOf: $0) == .drawing) }

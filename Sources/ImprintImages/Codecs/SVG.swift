@@ -16,10 +16,14 @@ package enum SVG {
     static func isDrawing(byteCount: Int, _ start: (Int) -> [UInt8]) -> Bool {
         for length in [prologLength, byteLimit] {
             let bytes = start(length)
-            let content = isCompressed(bytes) ? InflatedData(bytes, limit: length).bytes : bytes
-            switch XMLProlog(Array(text(content).utf8)) {
+            var (content, isWhole) = (bytes, byteCount <= length)
+            if isCompressed(bytes) {
+                let inflated = InflatedData(bytes, limit: length)
+                (content, isWhole) = (inflated.bytes, isWhole && inflated.end != .limit)
+            }
+            switch XMLProlog(Array(text(content).utf8), isWhole: isWhole) {
             case .element(let name): return name.split(separator: ":", maxSplits: 1).last == "svg"
-            case .incomplete where length < byteLimit && (byteCount > length || isCompressed(bytes)): continue
+            case .incomplete where !isWhole: continue
             case .incomplete, .other: return false
             }
         }

@@ -8,7 +8,10 @@ enum XMLProlog: Equatable {
     case other
 
     /// Reads the prolog at the start of a text in UTF-8.
-    init(_ bytes: [UInt8]) {
+    /// - Parameters:
+    ///   - bytes: The start of the text.
+    ///   - isWhole: Whether no more bytes follow; otherwise a name at the end may be incomplete.
+    init(_ bytes: [UInt8], isWhole: Bool) {
         var rest = bytes[...]
         if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
         while true {
@@ -33,7 +36,9 @@ enum XMLProlog: Equatable {
                 rest = Self.afterDocumentType(rest.dropFirst(2))
             } else {
                 let name = rest.dropFirst().prefix { $0 > 0x20 && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: ">") }
-                self = .element(String(decoding: name, as: UTF8.self))
+                self =
+                    isWhole || name.endIndex < rest.endIndex
+                    ? .element(String(decoding: name, as: UTF8.self)) : .incomplete
                 return
             }
         }
