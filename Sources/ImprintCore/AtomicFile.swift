@@ -223,9 +223,8 @@ package enum AtomicFile {
             if errno == ENOENT { return nil }
             throw .cannotWrite(path, errno: errno)
         }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            let kind = status.st_mode & S_IFMT == S_IFDIR ? "it is a folder" : "it is a device or pipe, not a file"
-            throw .cannotWrite(path: path, reason: kind, remedy: "Choose the name of a file.")
+        if let kind = specialFileKind(status.st_mode) {
+            throw .cannotWrite(path: path, reason: "it is \(kind)", remedy: "Choose the name of a file.")
         }
         return status.st_mode & 0o777
     }

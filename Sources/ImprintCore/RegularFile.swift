@@ -34,8 +34,8 @@ package final class RegularFile: Sendable {
         let code = fstat(descriptor, &status) == 0 ? nil : errno
         stamp = FileStamp(status)
         if let code { throw .cannotRead(path, errno: code) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw .cannotRead(path: path, reason: "it is a folder, device or pipe, expected a regular file")
+        if let kind = specialFileKind(status.st_mode) {
+            throw .cannotRead(path: path, reason: "it is \(kind), expected a regular file")
         }
     }
 
@@ -105,8 +105,26 @@ package final class RegularFile: Sendable {
     }
 }
 
-/// Returns the content of a small file or pipe, such as `/dev/stdin`; nil if it has more than `limit` bytes.
+/// Returns the kind of a file that is not a regular file, such as "a folder"; nil for a regular file.
+/// - Parameter mode: The mode of the file, from `stat`.
+package func specialFileKind(_ mode: mode_t) -> String? {
+    switch mode & S_IFMT {
+    case S_IFREG: nil
+    case S_IFDIR: "a folder"
+    case S_IFIFO: "a pipe"
+    case S_IFSOCK: "a socket"
+    default: "a device"
+    }
+}
+
+/// Returns the content of a small file, or of an input that the shell has opened: `/dev/stdin` or `<(command)`; nil if it has more than
+/// `limit` bytes.
+///
+/// Other pipes are rejected like devices, because opening a named pipe without a writer would block forever.
 package func contents(ofFileOrPipe path: String, limit: Int) throws(FileError) -> Data? {
+    guard path == "/dev/stdin" || path.hasPrefix("/dev/fd/") || path.hasPrefix("/proc/self/fd/") else {
+        return try RegularFile(path).contents(limit: limit)
+    }
     let descriptor = retryingInterrupts { open(path, O_RDONLY | O_CLOEXEC) }
     guard descriptor >= 0 else { throw .cannotRead(path, errno: errno) }
     defer { close(descriptor) }

@@ -76,6 +76,15 @@ import Testing
         }
     }
 
+    @Test("Categories may come from a pipe that the shell has opened", arguments: ["/dev/stdin", "/dev/fd/0"])
+    func pipes(path: String) throws {
+        try withModel { folder in
+            let command = "$imprint classify m.imprint x.png --json --categories \(path)"
+            let seen = try confidences(shell("cat groups.json | \(command)", folder: folder))
+            #expect(seen.keys.sorted() == ["cat", "computer"])
+        }
+    }
+
     @Test(
         "Invalid categories and options are errors with the reason",
         arguments: [
@@ -93,7 +102,11 @@ import Testing
                 "empty.json: found no category, expected at least one, such as {\"computer\": [\"laptop\", \"desktop\"]}. Add one"
             ),
             ("classify m.imprint x.png --categories empty.json", 1, "empty.json: found no category"),
-            ("classify m.imprint x.png --categories .", 1, ": the file cannot be read: Is a directory. Check the name"),
+            (
+                "classify m.imprint x.png --categories .", 1,
+                ": the file cannot be read: it is a folder, expected a regular file. Check the name"
+            ),
+            ("classify m.imprint x.png --categories pipe", 1, "pipe: the file cannot be read: it is a pipe"),
             ("classify m.imprint x.png --categories /dev/stdin <other.json", 1, "/dev/stdin: the label \"lynx\""),
             ("classify m.imprint x.png --categories other.json", 1, "other.json: the label \"lynx\" of the category"),
             (
@@ -112,6 +125,7 @@ import Testing
         ] as [(String, Int32, String)])
     func refused(arguments: String, status: Int32, text: String) throws {
         try withModel { folder in
+            try #require(mkfifo(folder.appending(path: "pipe").path, 0o600) == 0)
             let run = try shell("$imprint \(arguments)", folder: folder)
             #expect(run.status == status && run.errors.contains(text), "\(run.status) \(run.errors)")
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "o.imprint").path))

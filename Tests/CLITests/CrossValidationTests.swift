@@ -208,6 +208,8 @@ import Testing
             #expect(
                 pipe.status == 1 && pipe.errors.contains("--groups: /dev/stdin: it is not a JSON list"),
                 "\(pipe.errors)")
+            let named = try shell("mkfifo pipe; $imprint train photos --folds 2 --groups pipe", folder: folder)
+            #expect(named.status == 1 && named.errors.contains("pipe: cannot be read (it is a pipe"), "\(named.errors)")
             let many = try shell("$imprint train photos --folds 7 \(Self.options)", folder: folder)
             #expect(
                 many.status == 1 && many.errors.contains("the label \"bright\" has 6 photos in 6 groups"),

@@ -82,6 +82,7 @@ import Testing
             ("gemm.onnx --output m --labels none.txt", 1, "none.txt: cannot be read (No such file or directory)"),
             ("gemm.onnx --output m --labels a,,c", 64, "has an empty label"),
             ("gemm.onnx --output m --labels gemm.onnx", 1, "it is not a list of labels in UTF-8"),
+            ("gemm.onnx --output m --labels /dev/zero", 1, "/dev/zero: cannot be read (it is a device"),
             ("gemm.onnx --output packed.prototxt", 64, "the file exists and is not a model file"),
             ("packed.caffemodel --output m", 1, "--prototxt names the file."),
             ("missing.onnx --output m", 1, "missing.onnx"),

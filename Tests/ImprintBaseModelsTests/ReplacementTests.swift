@@ -101,7 +101,7 @@ import Testing
             // Stands for /dev/zero, which would fill the memory if it were read.
             try FileManager.default.createSymbolicLink(atPath: record.path, withDestinationPath: "/dev/null")
             let damage = try #require(bases.installed(named: "mine")?.damage)
-            #expect(damage.hasPrefix("its record cannot be read: it is a folder, device or pipe"))
+            #expect(damage.hasPrefix("its record cannot be read: it is a device, expected a regular file"))
         }
     }
 

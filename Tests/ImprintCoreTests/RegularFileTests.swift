@@ -35,18 +35,22 @@ import Testing
         }
     }
 
-    @Test("Devices and folders are rejected before they are read", arguments: ["/dev/zero", "/dev/null", "/tmp"])
-    func otherKinds(path: String) {
-        let error = FileError.cannotRead(
-            path: path, reason: "it is a folder, device or pipe, expected a regular file")
+    @Test(
+        "Devices and folders are rejected before they are read",
+        arguments: [("/dev/zero", "a device"), ("/dev/null", "a device"), ("/tmp", "a folder")])
+    func otherKinds(path: String, kind: String) {
+        let error = FileError.cannotRead(path: path, reason: "it is \(kind), expected a regular file")
         #expect(throws: error) { _ = try RegularFile(path) }
+        #expect(throws: error) { _ = try contents(ofFileOrPipe: path, limit: 5) }
     }
 
     @Test("A pipe without a writer is rejected instead of waited for", .timeLimit(.minutes(1))) func pipe() throws {
         try withTemporaryFolder { folder in
             let path = folder.appending(path: "pipe").path
             #expect(mkfifo(path, 0o600) == 0)
-            #expect(throws: FileError.self) { _ = try RegularFile(path) }
+            let error = FileError.cannotRead(path: path, reason: "it is a pipe, expected a regular file")
+            #expect(throws: error) { _ = try RegularFile(path) }
+            #expect(throws: error) { _ = try contents(ofFileOrPipe: path, limit: 5) }
         }
     }
 }

@@ -132,7 +132,7 @@ import Testing
         // Stands for /dev/zero, which would fill the memory if it were read.
         let error = #expect(throws: (any Error).self) { try FleetKey(contentsOf: URL(filePath: "/dev/null")) }
         let text = "\(try #require(error))"
-        #expect(text.hasPrefix("/dev/null: cannot be read (it is a folder, device or pipe"))
+        #expect(text.hasPrefix("/dev/null: cannot be read (it is a device, expected a regular file"))
     }
 
     @Test("Only one client at a time uses a key") func lock() throws {

@@ -216,7 +216,7 @@ import Testing
             if change.testDescription.contains("pipe") {
                 #expect(
                     "\(error.map { "\($0)" } ?? "")".hasPrefix(
-                        "\(path): cannot be read (it is a folder, device or pipe"))
+                        "\(path): cannot be read (it is a pipe, expected a regular file"))
             } else {
                 #expect(error as? SignatureError == .changing(path: path), "\(error.map { "\($0)" } ?? "")")
             }

@@ -93,8 +93,9 @@ package enum ImageFile {
         guard let status = FileStatus(url) else {
             throw .unreadable(file: url, reason: "the file does not exist, or you may not read its folder")
         }
-        guard !status.isFolder else { throw .unreadable(file: url, reason: "it is a folder") }
-        guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
+        if let kind = status.specialKind {
+            throw .unreadable(file: url, reason: "it is \(kind), expected a regular file")
+        }
         guard status.size <= byteLimit else {
             throw .unreadable(file: url, reason: "it has \(status.size) bytes, expected at most \(byteLimit)")
         }

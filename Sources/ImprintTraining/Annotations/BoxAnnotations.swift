@@ -211,7 +211,7 @@ func annotationData(_ url: URL) throws(BoxAnnotationsError) -> Data {
         throw .unreadable(file: url, reason: "the file does not exist, or you may not read its folder")
     }
     // Reading a device or a pipe may never end.
-    guard status.isFile else { throw .unreadable(file: url, reason: "it is not a regular file") }
+    if let kind = status.specialKind { throw .unreadable(file: url, reason: "it is \(kind)") }
     guard status.size <= BoxAnnotations.byteLimit else {
         throw .tooLarge(file: url, byteCount: status.size, limit: BoxAnnotations.byteLimit)
     }
