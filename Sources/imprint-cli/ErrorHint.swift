@@ -104,12 +104,8 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case let error as HintedError: error.hint
     case let error as ProcessFailedError: error.advice.hint
     case let error as ProcessMismatchError: hint(forDifferent: error.differences.map(\.property))
-    case let error as LabelListError:
-        if case .hasBoxes = error.problem {
-            "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
-        } else {
-            nil
-        }
+    case DrawingError.hasBoxes: annotationsHint
+    case let error as LabelListError: if case .hasBoxes = error.problem { annotationsHint } else { nil }
     case let error as LocatedError: hint(for: error.error, in: command)
     case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)
     case let error as ModelFileError:
@@ -139,6 +135,10 @@ private func hint(forDifferent settings: [String]) -> String? {
     let options = settings.compactMap { optionName(ofSetting: $0) }
     return options.isEmpty ? nil : "The options of these settings: \(options.joined(separator: "; "))."
 }
+
+/// The hint about bounding boxes where something else is expected.
+private let annotationsHint =
+    "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
 
 /// Returns the subcommand that helps if a file of another kind was named as a model.
 private func hint(forWrongModel error: SafetensorsError) -> String? {

@@ -135,7 +135,13 @@ import Testing
                 RasterImage(width: 40, height: 40, filledWith: 90), to: folder.appending(path: "plain.png"))
             try FileManager.default.createDirectory(
                 at: folder.appending(path: "empty"), withIntermediateDirectories: true)
+            try #require(mkfifo(folder.appending(path: "pipe").path, 0o600) == 0)
+            try Data("a text".utf8).write(to: folder.appending(path: "notes"))
+            try Data("{\"images\": [], \"annotations\": []}".utf8).write(to: folder.appending(path: "coco.json"))
             for (options, message) in [
+                (["Logo=pipe"], "pipe cannot be read: it is a pipe, expected a regular file"),
+                (["Logo=notes"], "notes: expected an image (JPEG, PNG, WebP or HEIC) or an SVG drawing, found text"),
+                (["Logo=empty"], "There is no recipe"), (["Logo=coco.json"], "imprint train-detector --annotations"),
                 (["Logo=nothing.png"], "nothing.png cannot be read"), (["Logo=no-recipe"], "There is no recipe"),
                 (["Logo=plain.png"], "plain.png: the image contains no logo"),
                 (["Logo=logo.png", "--backgrounds", "empty"], "it holds none"),
@@ -143,7 +149,7 @@ import Testing
                 (["Logo=logo.png", "--backgrounds", "nowhere"], "it does not exist"),
             ] {
                 let run = try run(tool, ["augment", "--contact-sheet", "s.png", "--artwork"] + options, folder: folder)
-                #expect(run.status == (options == ["Logo=no-recipe"] ? 64 : 1))
+                #expect(run.status == (message == "There is no recipe" ? 64 : 1))
                 #expect(run.errors.contains(message), "\(run.errors)")
             }
         }

@@ -96,6 +96,31 @@ private func contents(of folder: URL) throws -> [String: Data] {
     }
 
     @Test(
+        "Bounding boxes instead of a recipe are an error that names their format",
+        arguments: [
+            ("{\"images\": [], \"annotations\": [], \"categories\": []}", "COCO"),
+            ("[{\"image\": \"a.jpg\", \"annotations\": []}]", "Create ML"),
+            ("[{\"imagefilename\": \"a.jpg\", \"annotation\": []}]", "Create ML"),
+        ])
+    func boxes(text: String, format: String) {
+        let error = DrawingError.hasBoxes(file: recipeFile, format: format)
+        #expect(throws: error) { try DrawingRecipe(Data(text.utf8), file: recipeFile) }
+        #expect("\(error)".contains("the file has bounding boxes in the \(format) format. Expected a recipe."))
+    }
+
+    @Test(
+        "A recipe that is not a regular file is an error that states its kind",
+        .timeLimit(.minutes(1)), arguments: [("/dev/zero", "a device"), ("/tmp", "a folder"), ("pipe", "a pipe")])
+    func otherKinds(path: String, kind: String) throws {
+        try withTemporaryFolder { folder in
+            let file = path.hasPrefix("/") ? URL(filePath: path) : folder.appending(path: path)
+            if kind == "a pipe" { try #require(mkfifo(file.path, 0o600) == 0) }
+            let error = DrawingError.unreadable(file: file, reason: "it is \(kind), expected a regular file")
+            #expect(throws: error) { try DrawingRecipe(contentsOf: file) }
+        }
+    }
+
+    @Test(
         "A name is looked up in datasets/ of the parent folders or of an installation; a path is used unchanged",
         arguments: ["datasets", "share/imprint/datasets"])
     func lookUp(path: String) throws {

@@ -75,6 +75,9 @@ import Testing
                     return "\(error)".hasPrefix(url.path(percentEncoded: false))
                 }
             }
+            let device = folder.appending(path: "device")
+            let error = ImageError.unreadable(file: device, reason: "it is a device, expected a regular file")
+            #expect(throws: error) { try ImageFile.decode(device) }
         }
     }
 

@@ -69,12 +69,20 @@ public struct Artwork: Sendable {
     }
 
     /// Loads a recipe or an image file.
-    /// - Parameter name: The path of a recipe (ending in ".json") or of an image, or the name of a recipe, without "/" and ".".
+    /// - Parameter name: The path of a recipe (ending in ".json") or of an image, or the name of a recipe, without "/" and ".". A name without
+    ///   a recipe may be the path of an image.
     /// - Throws: `ArtworkError` or `DrawingError`.
     package static func load(named name: String) throws -> Artwork {
+        let file = URL(filePath: name)
         let isName = !name.contains("/") && !name.contains(".")
-        if name.hasSuffix(".json") || isName { return Artwork(try DrawingRecipe.load(named: name)) }
-        return try Artwork(contentsOf: URL(filePath: name))
+        if name.hasSuffix(".json") || isName {
+            do {
+                return Artwork(try DrawingRecipe.load(named: name))
+            } catch DrawingError.noSuchRecipe where FileStatus(file)?.isFolder == false {
+                // A file without an extension has the name.
+            }
+        }
+        return try Artwork(contentsOf: file)
     }
 
     /// The tones: the main colours of the image; empty for a recipe.

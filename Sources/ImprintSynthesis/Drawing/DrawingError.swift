@@ -12,6 +12,8 @@ package enum DrawingError: DescribedError, Equatable, Sendable {
     case unreadable(file: URL, reason: String)
     /// The file of the recipe is not a JSON object.
     case notAnObject(file: URL)
+    /// The file has bounding boxes instead of a recipe; `format` is COCO or Create ML.
+    case hasBoxes(file: URL, format: String)
     /// A field of the recipe is missing or has an unusable value.
     case invalidField(file: URL, field: String, found: String, expected: String)
     /// The number of images is smaller than the number of labels, or too large.
@@ -38,6 +40,9 @@ extension DrawingError {
             "\(file.path) cannot be read: \(reason). Check that the file exists and that you may read it."
         case .notAnObject(let file):
             "\(file.path): the content is not a JSON object, expected a recipe. See datasets/README.md."
+        case .hasBoxes(let file, let format):
+            "\(file.path): the file has bounding boxes in the \(format) format. Expected a recipe. Use it as the annotations of a detector, "
+                + "or name a recipe."
         case .invalidField(let file, let field, let found, let expected):
             "\(file.path): the field \"\(field)\" is \(found), expected \(expected). See datasets/README.md."
         case .invalidCount(let count, let expected):

@@ -38,20 +38,27 @@ extension DrawingRecipe {
     /// Creates a recipe from a JSON file, and validates every field.
     /// - Throws: `DrawingError` if the file cannot be read or the recipe is invalid.
     package init(contentsOf file: URL) throws(DrawingError) {
-        let data: Data
-        do {
-            data = try Data(contentsOf: file)
+        let content: Data?
+        do throws(FileError) {
+            content = try contents(ofFileOrPipe: file.path, limit: Self.maximumByteCount)
         } catch {
-            throw .unreadable(file: file, reason: reason(of: error))
+            let cause = if case .cannotRead(_, let reason) = error { reason } else { "\(error)".clause }
+            throw .unreadable(file: file, reason: cause)
+        }
+        guard let data = content else {
+            throw .unreadable(file: file, reason: "it has more than \(Self.maximumByteCount) bytes, expected a recipe")
         }
         try self.init(data, file: file)
     }
 
+    /// The maximum size of a file in bytes (256 MiB), because the whole file is read into memory.
+    private static let maximumByteCount = 256 << 20
+
     /// Creates a recipe from JSON; errors name `file`.
     init(_ data: Data, file: URL) throws(DrawingError) {
-        guard let content = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
-            throw .notAnObject(file: file)
-        }
+        let value = try? JSONSerialization.jsonObject(with: data)
+        if let format = Self.formatOfBoxes(value) { throw .hasBoxes(file: file, format: format) }
+        guard let content = value as? [String: Any] else { throw .notAnObject(file: file) }
         // The version is checked first, because other fields of a newer format may have another meaning.
         if let format = content["format"] as? Int, format != Self.formatVersion {
             throw .invalidField(
@@ -70,6 +77,15 @@ extension DrawingRecipe {
     }
 
     static let formatVersion = 1
+
+    /// Returns the format of bounding boxes in JSON; nil for other content.
+    private static func formatOfBoxes(_ value: Any?) -> String? {
+        if let object = value as? [String: Any] {
+            return object["images"] is [Any] && object["annotations"] is [Any] ? "COCO" : nil
+        }
+        let first = (value as? [Any])?.first as? [String: Any]
+        return first?["annotations"] is [Any] || first?["annotation"] is [Any] ? "Create ML" : nil
+    }
 
     /// The validation result of one field.
     private typealias Check = (isValid: Bool, field: String, found: String, expected: String)
