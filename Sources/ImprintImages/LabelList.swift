@@ -128,6 +128,7 @@ struct LabelListParser {
             }
         } catch {
             if let format = formatOfBoxes { throw fail(.hasBoxes(format: format)) }
+            if isYAML { throw fail(.otherKind(found: "YAML")) }
             throw error
         }
     }
@@ -155,6 +156,7 @@ extension LabelListParser {
     /// The format of bounding boxes that a wrong file contains, or nil.
     private var formatOfBoxes: String? {
         if isPascalVOC { return "Pascal VOC" }
+        if isYAML { return isYOLO ? "YOLO" : nil }
         let keys = keysOfFirstObject
         guard keys.contains("annotations") || keys.contains("annotation") else { return nil }
         if keys.contains("images") { return "COCO" }
@@ -165,6 +167,16 @@ extension LabelListParser {
     private var isPascalVOC: Bool {
         let start = text(bytes.prefix(FileKind.prefixLength)).drop(while: \.isWhitespace)
         return start.hasPrefix("<") && start.contains("<annotation")
+    }
+
+    /// Whether the file has the extension of a YAML file.
+    private var isYAML: Bool { ["yaml", "yml"].contains(file.pathExtension.lowercased()) }
+
+    /// Whether a YAML file describes a data set of YOLO: it names the labels, and folders or lists of photos.
+    private var isYOLO: Bool {
+        let lines = text(bytes).split(whereSeparator: \.isNewline)
+        func has(_ key: String) -> Bool { lines.contains { $0.hasPrefix("\(key):") } }
+        return has("names") && ["path", "train", "val"].contains(where: has)
     }
 
     /// The keys of the JSON object that the file is, or of the first object in its array.

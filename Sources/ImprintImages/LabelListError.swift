@@ -9,7 +9,7 @@ public struct LabelListError: DescribedError, Equatable {
         case notText
         /// The file is neither CSV nor JSON; `found` describes it ("a JPEG image", "a ZIP archive").
         case otherKind(found: String)
-        /// The file has bounding boxes instead of labels; `format` is COCO, Create ML or Pascal VOC.
+        /// The file has bounding boxes instead of labels; `format` is COCO, Create ML, Pascal VOC or YOLO.
         case hasBoxes(format: String)
         /// The file has no photos.
         case noPhotos

@@ -203,6 +203,21 @@ import Testing
         }
     }
 
+    @Test(
+        "A YAML file is an error that states its kind",
+        arguments: [
+            ("train: images/train\nnames: [cat]\n", .hasBoxes(format: "YOLO")),
+            ("path: data\nnames:\n  0: cat\n", .hasBoxes(format: "YOLO")),
+            ("epochs: 3\nmodel: lenet\n", .otherKind(found: "YAML")), ("[a, b]", .otherKind(found: "YAML")),
+        ] as [(String, LabelListError.Problem)])
+    func yaml(text: String, problem: LabelListError.Problem) throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "cfg.yaml")
+            try Data(text.utf8).write(to: file)
+            #expect(throws: LabelListError(file: file, problem: problem)) { try LabelList(at: file) }
+        }
+    }
+
     @Test("Absolute paths work, and the order of the lines does not change the digest") func digest() throws {
         try withList(Data()) { url in
             let folder = url.deletingLastPathComponent().path(percentEncoded: false)
