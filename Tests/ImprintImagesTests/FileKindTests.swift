@@ -31,11 +31,11 @@ import Testing
         arguments: [
             ([], .text(.empty)), (Array(" \n".utf8), .text(.whiteSpace)), (Array("[1]".utf8), .text(.json)),
             (Array("<?xml version='1.0'?><a/>".utf8), .text(.xml)), (Array("<!doctype html>".utf8), .webPage),
-            (Array("GIF89a".utf8) + [9, 0, 9, 0], .otherImage(.gif)), (Array("%PDF-1.7\r\n".utf8), .pdf),
-            (Array("%PDF-1.4\n".utf8) + [0x25, 0xFF, 0xFF], .pdf), (Array("PK\u{3}\u{4}....".utf8), .zip),
+            (Array("GIF89a\t\0\t\0".utf8), .otherImage(.gif)), (Array("%PDF-1.7\r\n".utf8), .pdf),
+            (Array("%PDF-1.4\n%\u{1}".utf8), .pdf), (Array("PK\u{3}\u{4}....".utf8), .zip),
             (Array("GGUF\u{3}\0\0\0".utf8), .model(.gguf)), (onnxStart, .model(.onnx)),
             (Array("\u{1C}\0\0\0TFL3".utf8), .model(.tensorFlowLite)),
-            ([0x89] + Array("HDF\r\n\u{1A}\n".utf8), .model(.hdf5)),
+            ([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A], .model(.hdf5)),
             (Array("@\0\0\0\0\0\0\0{}".utf8), .model(.safetensors)), ([0x1F, 0x8B, 8, 0], .gzip),
             ([0, 1, 2, 3], .unknown),
         ] as [([UInt8], FileKind)])

@@ -34,7 +34,7 @@ import Testing
     @Test(
         "Errors name unsupported image formats",
         arguments: [
-            ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a".utf8) + [9, 0, 9, 0], "GIF"),
+            ([0, 0, 0, 24] + Array("ftypavif".utf8), "AVIF"), (Array("GIF89a\t\0\t\0".utf8), "GIF"),
             (Array("II*\0....".utf8), "TIFF"), (Array("MM\0*....".utf8), "TIFF"),
             (Array("BM".utf8) + [9, 9, 9, 9, 0, 0, 0, 0, 54], "BMP"),
         ] as [([UInt8], String)])
