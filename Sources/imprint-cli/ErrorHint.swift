@@ -146,6 +146,7 @@ private func hint(forWrongModel error: SafetensorsError) -> String? {
     case .otherKind(.image), .otherKind(.otherImage): "If the command takes photos, name the model before them."
     case .otherKind(.model(.tensorFlowLite)): hint(toImport: .tensorFlowLite, "the face detector BlazeFace", error.path)
     case .otherKind(.model(let format)): hint(toImport: format, "it", error.path)
+    case .headerTooLong where FileKind(contentsOf: URL(filePath: error.path)) == .model(.safetensors): nil
     // Core ML packages and PyTorch checkpoints are often in archives.
     case .headerTooLong, .otherKind(.zip):
         "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."

@@ -156,6 +156,8 @@ import Testing
                 "\u{1C}\0\0\0TFL3",
                 "imprint import converts the face detector BlazeFace: imprint import FILE --detector blazeface --output model.imprint"
             ),
+            // A damaged length of the header.
+            ("\0\0\0\u{10}\0\0\0\0{\"a\":{}}", nil),
             (")\0\0\0\0\0\0\0{\"__metadata__\":{\"imprint.features\":\"1\"}}", nil),
         ] as [(String, String?)])
     func wrongModels(content: String, expected: String?) throws {
