@@ -46,7 +46,8 @@ final class BoxStore: Sendable {
     private func url(_ name: String) -> URL { images.appending(path: name, directoryHint: .notDirectory) }
 
     /// The photos and their boxes.
-    /// - Throws: `RequestError` if another studio uses the folder; the errors of `BoxAnnotations.init(contentsOf:photos:recordsProblems:threads:)`.
+    /// - Throws: `RequestError` if another studio uses the folder; the errors of
+    ///   `BoxAnnotations.init(contentsOf:photos:part:recordsProblems:threads:)`.
     var content: Content {
         get throws {
             try state.withLock { state in

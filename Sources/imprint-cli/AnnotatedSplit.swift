@@ -2,33 +2,67 @@ internal import ArgumentParser
 internal import Foundation
 internal import ImprintTraining
 
-/// The training photos of annotations, and the photos of a validation set that --validation names.
+/// The training photos of annotations, and the photos of their validation set.
 struct AnnotatedSplit {
     let training: BoxAnnotations
-    /// The photos of the validation set; nil without --validation.
+    /// The photos of the validation set; nil without one.
     let validation: BoxAnnotations?
+
+    /// Reads annotations, or a part of the data set that data.yaml splits.
+    ///
+    /// The photos are in the folder `photos`, or beside the annotations if it is nil. All parts are read if `part` is nil.
+    typealias Reader = (_ annotations: URL, _ photos: URL?, _ part: DatasetPart?) throws -> BoxAnnotations
 
     /// - Parameters:
     ///   - annotations: The annotations.
-    ///   - url: A folder with some of the photos of the annotations, or other annotations; nil without a validation set.
-    ///   - read: Reads annotations; its second argument is whether they are the other annotations of a validation set.
+    ///   - url: A folder with some of the photos of the data set, or other annotations; nil without --validation.
+    ///   - part: The part of the annotations to read without --validation; nil for all parts.
+    ///   - usesValidationPart: Whether, without --validation, the key `val` of data.yaml names the validation set.
+    ///   - read: Reads annotations.
     /// - Throws: `ValidationError` if the folder has all photos of the annotations, and the errors of `read`.
-    init(_ annotations: URL, validation url: URL?, read: (URL, _ isValidation: Bool) throws -> BoxAnnotations) throws {
-        let boxes = try read(annotations, false)
+    init(
+        _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool, read: Reader
+    ) throws {
         guard let url else {
-            (training, validation) = (boxes, nil)
+            training = try read(annotations, nil, part)
+            let hasPart = usesValidationPart && training.availableParts.contains(.validation)
+            let validation = try hasPart ? read(annotations, nil, .validation) : nil
+            let isEqual = validation.map { Self.contains($0, training) } ?? false
+            if isEqual { Terminal.warn("Note: val has all photos of train, so some of them are held out instead.") }
+            self.validation = isEqual ? nil : validation
             return
         }
+        let boxes = try read(annotations, nil, .training)
         let split = boxes.split(validationFolder: url)
-        guard !split.validation.photos.isEmpty else {
-            (training, validation) = (boxes, try read(url, true))
+        guard split.validation.photos.isEmpty else {
+            guard !split.training.photos.isEmpty else { throw Self.noTrainingPhotos(split.validation, url) }
+            (training, validation) = split
             return
         }
-        guard !split.training.photos.isEmpty else {
-            throw ValidationError(
-                "--validation: \(url.displayPath) contains all \(split.validation.photos.count) photos of --annotations, expected only "
-                    + "some of them. Name a smaller folder, or other annotations.")
+        training = boxes
+        do {
+            validation = try read(url, nil, .validation)
+        } catch BoxAnnotationsError.unknownFormat where !boxes.availableParts.isEmpty {
+            // A folder of photos of another part of the data set.
+            validation = try read(annotations, url, nil)
         }
-        (training, validation) = split
+    }
+
+    /// Throws `ValidationError` if the validation set `url` has all photos of the annotations.
+    func requireTrainingPhotos(validation url: URL?) throws {
+        guard let url, let validation, Self.contains(validation, training) else { return }
+        throw Self.noTrainingPhotos(training, url)
+    }
+
+    private static func noTrainingPhotos(_ photos: BoxAnnotations, _ url: URL) -> ValidationError {
+        ValidationError(
+            "--validation: \(url.displayPath) contains all \(photos.photos.count) photos of --annotations, expected only "
+                + "some of them. Name a smaller folder, or other annotations.")
+    }
+
+    /// Returns whether annotations contain all photos of others.
+    private static func contains(_ annotations: BoxAnnotations, _ others: BoxAnnotations) -> Bool {
+        let photos = Set(annotations.photos.map { $0.url.resolvingSymlinksInPath() })
+        return others.photos.allSatisfy { photos.contains($0.url.resolvingSymlinksInPath()) }
     }
 }

@@ -83,9 +83,11 @@ struct AuditCommand: ParsableCommand {
     private func audit(annotations: String, _ workers: Workers) throws -> Audit {
         let folder = data.map { URL(filePath: $0) }
         let split = try AnnotatedSplit(
-            URL(filePath: annotations), validation: validation.map { URL(filePath: $0) }
-        ) { file, isValidation in
-            let boxes = try isValidation ? other(file, folder) : read(file, photos: folder)
+            URL(filePath: annotations), validation: validation.map { URL(filePath: $0) }, part: nil,
+            usesValidationPart: false
+        ) { file, photos, part in
+            let boxes =
+                try part == .validation ? other(file, folder) : read(file, photos: photos ?? folder, part: part)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
             return boxes
         }
@@ -97,9 +99,9 @@ struct AuditCommand: ParsableCommand {
         }
     }
 
-    private func read(_ annotations: URL, photos: URL?) throws -> BoxAnnotations {
+    private func read(_ annotations: URL, photos: URL?, part: DatasetPart?) throws -> BoxAnnotations {
         try BoxAnnotations(
-            contentsOf: annotations, photos: photos, recordsProblems: true, threads: common.threadCount)
+            contentsOf: annotations, photos: photos, part: part, recordsProblems: true, threads: common.threadCount)
     }
 
     /// Reads the annotations of a validation set.
@@ -107,10 +109,10 @@ struct AuditCommand: ParsableCommand {
     /// Looks for their photos beside the annotations, and then in the folder of the photos.
     private func other(_ annotations: URL, _ folder: URL?) throws -> BoxAnnotations {
         do {
-            return try read(annotations, photos: nil)
+            return try read(annotations, photos: nil, part: .validation)
         } catch let error as BoxAnnotationsError {
             guard case .noReadablePhotos = error, let folder else { throw error }
-            return try read(annotations, photos: folder)
+            return try read(annotations, photos: folder, part: .validation)
         }
     }
 

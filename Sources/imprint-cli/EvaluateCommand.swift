@@ -28,7 +28,8 @@ struct EvaluateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of photos, to evaluate a detector: a file or folder in COCO, Create ML, YOLO or Pascal VOC format.",
+            "The bounding boxes of photos, to evaluate a detector: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. Of "
+                + "data.yaml, evaluate reads test, or else val.",
             valueName: "file"))
     var annotations: String?
 

@@ -9,7 +9,7 @@ extension EvaluateCommand {
     func runDetector(_ detector: ImageClassifier, _ annotationPath: String) throws {
         try requireDetector(detector, model, otherwise: "evaluate the model on labelled photos")
         let annotations = try BoxAnnotations(
-            contentsOf: URL(filePath: annotationPath), photos: data.map { URL(filePath: $0) },
+            contentsOf: URL(filePath: annotationPath), photos: data.map { URL(filePath: $0) }, part: .test,
             threads: common.threadCount)
         for warning in annotations.warnings { Terminal.warn("Note: \(warning)") }
         var bar = ProgressBar()

@@ -68,7 +68,9 @@ struct NewLogoOptions: ParsableArguments {
 
     /// Reads the data.
     func personalizer(_ detector: ImageClassifier, threads: Int) throws -> DetectorPersonalizer {
-        let boxes = try annotations.map { try BoxAnnotations(contentsOf: URL(filePath: $0), threads: threads) }
+        let boxes = try annotations.map {
+            try BoxAnnotations(contentsOf: URL(filePath: $0), part: .training, threads: threads)
+        }
         for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
         var configuration = DetectorPersonalizer.Configuration()
         configuration.threads = threads

@@ -42,7 +42,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The bounding boxes of all objects in some photos: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. The "
-                + "photos are beside it. --validation then names other annotations, or a folder of some of these photos.",
+                + "photos are beside it. --validation then names other annotations, or a folder of some of these photos. (default of "
+                + "--validation: val in data.yaml)",
             valueName: "file"))
     var annotations: String?
 
@@ -169,11 +170,20 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     /// Reads the photos with boxes, and the validation photos if --validation names them.
     private func readAnnotations() throws -> (training: BoxAnnotations?, validation: BoxAnnotations?) {
         guard let annotations else { return (nil, nil) }
-        let split = try AnnotatedSplit(URL(filePath: annotations), validation: dataset.validationFolder) { file, _ in
-            let boxes = try BoxAnnotations(contentsOf: file, threads: runOptions.common.threadCount)
+        let hasFolds = runOptions.crossValidation.folds != nil
+        let split = try AnnotatedSplit(
+            URL(filePath: annotations), validation: dataset.validationFolder, part: .training,
+            usesValidationPart: dataset.validation == nil && !hasFolds
+        ) { file, photos, part in
+            let boxes = try BoxAnnotations(
+                contentsOf: file, photos: photos, part: part, threads: runOptions.common.threadCount)
             for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
             for image in boxes.skipped { Terminal.warn("Skipped: \(image.reason)") }
             return boxes
+        }
+        try split.requireTrainingPhotos(validation: dataset.validationFolder)
+        if hasFolds, split.training.availableParts.contains(.validation) {
+            Terminal.warn("Note: --folds splits the photos of train, and does not read those of val.")
         }
         return (split.training, split.validation)
     }

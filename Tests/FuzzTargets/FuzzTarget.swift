@@ -100,7 +100,10 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
         case .image: try readImage(files.write(data))
         case .exif: try readImage(files.write(files.jpeg(marker: 0xE1, [Array("Exif\0\0".utf8) + data.prefix(65_527)])))
         case .colorProfile: try readImage(files.write(files.jpeg(profile: data)))
-        case .annotations: _ = try BoxAnnotations(contentsOf: files.writeAnnotations(data))
+        case .annotations:
+            let dataset = try files.writeAnnotations(data)
+            // With a folder of photos, the paths in data.yaml are not followed; they could be any folder of the computer.
+            _ = try BoxAnnotations(contentsOf: dataset, photos: dataset.appending(path: "images"))
         case .labelList: _ = try LabelList(at: files.write(data))
         case .drawingRecipe: _ = try DrawingRecipe(contentsOf: files.write(data, "recipe.json"))
         case .request: try files.requests.read(data)

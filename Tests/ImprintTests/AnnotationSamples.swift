@@ -33,7 +33,7 @@ enum AnnotationFormat: String, CaseIterable, Sendable {
             ]
         case .yolo:
             [
-                "data.yaml": "train: images/train\nnc: 2\nnames: [dog, 'cat']  # two\n",
+                "data.yaml": "nc: 2\nnames: [dog, 'cat']  # two\n",
                 "labels/a.txt": "1 0.2 0.2 0.2 0.2\n\n0 0.5 0.5 0.75 0.5 0.75 1 0.5 1\n", "labels/sub/b.txt": "",
             ]
         case .voc:

@@ -121,8 +121,10 @@ import Testing
             #expect(annotations.photos.map { $0.objects.count } == [1, 0])
             let text = annotations.warnings.joined(separator: "\n")
             #expect(annotations.warnings.count == 3)
-            for part in ["(labels/val/c.txt)", "(plot.png)", "(train and val)"] { #expect(text.contains(part)) }
-            #expect(text.contains("to read one split, choose the folder of its photos"))
+            for part in ["(labels/val/c.txt)", "(plot.png)", "the folders train and val are read together"] {
+                #expect(text.contains(part))
+            }
+            #expect(text.contains("add its path, such as train: images/train"))
             let split = folder.appending(path: "images/train")
             #expect(try BoxAnnotations(contentsOf: folder, photos: split).warnings.isEmpty)
         }
@@ -133,7 +135,7 @@ import Testing
         arguments: [
             ("names: [a, 'b c', \"d\"]", ["a", "b c", "d"]),
             ("names:\n- a\n- 'b # c'\n\n# x\n- d\nnc: 3", ["a", "b # c", "d"]),
-            ("names:\n  0: a\n  1: \"b\\u0021\"\n  2: it's\ntrain: x", ["a", "b!", "it's"]),
+            ("names:\n  0: a\n  1: \"b\\u0021\"\n  2: it's\npath: x", ["a", "b!", "it's"]),
             ("nc: 3\r\nnames: [a,\r\n  b, # two\r\n  c,\r\n]\r\n", ["a", "b", "c"]),
             ("names: {0: a, 1: 'b''s, c'}", ["a", "b's, c"]),
             ("names: {7: a}", ["a"]), ("names: [it's, Zoë]", ["Zoë", "it's"]),

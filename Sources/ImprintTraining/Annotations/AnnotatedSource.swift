@@ -112,19 +112,3 @@ extension [URL] {
         locations.isEmpty ? self : filter { !locations.contains($0.resolvingSymlinksInPath()) }
     }
 }
-
-/// A part of a dataset split.
-enum DatasetPart: Int {
-    case training, validation, test
-
-    /// Recognizes the name of a folder, such as "train", "val2017" or "Test"; nil for other names.
-    init?(folder: some StringProtocol) {
-        let digits = folder.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
-        switch folder.dropLast(digits).lowercased() {
-        case "train", "training": self = .training
-        case "val", "valid", "validation": self = .validation
-        case "test", "testing": self = .test
-        default: return nil
-        }
-    }
-}

@@ -10,7 +10,7 @@ public import ImprintImages
 /// - COCO: a JSON object with `images`, `annotations` and `categories`.
 /// - Create ML: a JSON array of `{"image": "a.jpg", "annotations": [{"label": …, "coordinates": …}]}`, or with the keys `imagefilename` and
 ///   `annotation`.
-/// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo.
+/// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo. `train`, `val` and `test` name the photos.
 /// - Pascal VOC: a folder of XML files, or one XML file.
 ///
 /// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation is applied, the
@@ -56,6 +56,9 @@ public struct BoxAnnotations: Sendable {
     /// They are not in `photos`, because they show objects at unknown positions.
     package let withoutUsableBoxes: [URL]
 
+    /// The parts of the dataset split that data.yaml names, including those that were not read; empty for other formats.
+    package let availableParts: Set<DatasetPart>
+
     /// Creates annotations that are known to be valid.
     package init(
         uncheckedLabels labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [],
@@ -64,6 +67,7 @@ public struct BoxAnnotations: Sendable {
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
+        availableParts = []
     }
 
     /// The name of annotations from an app: a relative URL, so that its path is not resolved against the current folder.
@@ -100,14 +104,17 @@ public struct BoxAnnotations: Sendable {
     ///   - url: The annotation file, or the folder of the data set. A folder with a single JSON file stands for this file.
     ///   - photos: The folder that the file names are relative to. If nil, this is the folder of the annotation file,
     ///     the folder `images` in it or, for a file in a folder `annotations`, the parent folder. For YOLO, the
-    ///     parameter selects the photos to read, such as those in `images/val`; nil selects all photos of the data set.
+    ///     parameter selects the photos to read, such as those in `images/val`, and replaces `part`.
+    ///   - part: The part of a YOLO data set to read: the key `train`, `val` or `test` of data.yaml. Without the key, `test` stands for `val`,
+    ///     and `val` for `train`. Nil selects the photos of all parts, or all photos in the folder if data.yaml has none of the keys.
     ///   - recordsProblems: Whether to record each problem of a box or photo for an `Audit`, instead of in `warnings`.
     ///   - threads: The number of threads that read the sizes of photos, at least 1; nil for one thread per core. The result does not depend
     ///     on it.
     /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
     ///   if the folder of the photos cannot be read.
     public init(
-        contentsOf url: URL, photos: URL? = nil, recordsProblems: Bool = false, threads: Int? = nil
+        contentsOf url: URL, photos: URL? = nil, part: DatasetPart? = nil, recordsProblems: Bool = false,
+        threads: Int? = nil
     ) throws {
         if let photos {
             let status = FileStatus(photos)
@@ -116,20 +123,23 @@ public struct BoxAnnotations: Sendable {
                     file: photos, found: status == nil ? "no such folder" : "a file")
             }
         }
-        let (source, contents) = try Self.contents(of: url, photos: photos)
+        let (source, contents) = try Self.contents(of: url, photos: photos, part: part)
         guard !contents.photos.isEmpty else { throw BoxAnnotationsError.noPhotos(file: source) }
         var collector = BoxCollector(source: source, warnings: contents.warnings, recordsProblems: recordsProblems)
         collector.add(contents.photos, workers: Workers(threads ?? Processors.coreCount))
         // Without usable boxes, the error below names the first box.
         guard !collector.photos.isEmpty || collector.firstDropped != nil else {
             throw BoxAnnotationsError.noReadablePhotos(
-                file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "")
+                file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "",
+                folders: contents.folders.reduce(into: []) { if !$0.contains($1) { $0.append($1) } })
         }
-        try self.init(collector, labels: contents.labels)
+        try self.init(collector, labels: contents.labels, availableParts: contents.availableParts)
     }
 
     /// Creates annotations from the photos that were compared with their boxes.
-    private init(_ collector: BoxCollector, labels: [String]) throws(BoxAnnotationsError) {
+    private init(
+        _ collector: BoxCollector, labels: [String], availableParts: Set<DatasetPart> = []
+    ) throws(BoxAnnotationsError) {
         if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
             throw .noUsableBoxes(file: file, entry: entry, problem: problem)
         }
@@ -140,11 +150,12 @@ public struct BoxAnnotations: Sendable {
         collector.warnAboutLabelsWithoutBoxes(self.labels)
         photos = collector.photos
         warnings = collector.warnings.lines(
-            file: collector.source, hidden: collector.recordsProblems ? AnnotationWarnings.audited : [])
+            file: collector.source, isAudited: collector.recordsProblems)
         skipped = collector.skipped
         name = collector.source.displayPath
         problems = collector.problems
         withoutUsableBoxes = collector.withoutUsableBoxes
+        self.availableParts = availableParts
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.
@@ -158,16 +169,16 @@ public struct BoxAnnotations: Sendable {
 
     /// Reads the file or folder; its content decides the format.
     private static func contents(
-        of url: URL, photos: URL?
+        of url: URL, photos: URL?, part: DatasetPart?
     ) throws -> (source: URL, contents: AnnotationContents) {
         guard let status = FileStatus(url) else {
             throw BoxAnnotationsError.unreadable(file: url, reason: "there is no such file or folder")
         }
-        guard status.isFolder else { return (url, try file(url, photos: photos)) }
+        guard status.isFolder else { return (url, try file(url, photos: photos, part: part)) }
         let names = try annotationPaths(in: url, extensions: ["yaml", "yml", "json", "xml"], isRecursive: false)
         if let yaml = names.first(where: { ["data.yaml", "data.yml"].contains($0.lowercased()) }) {
             let file = url.appending(path: yaml)
-            return (file, try YOLOAnnotations(file, photos: photos).contents())
+            return (file, try YOLOAnnotations(file, photos: photos, part: part).contents())
         }
         if try VOCAnnotations.folder(in: url) != nil {
             return (url, try VOCAnnotations(folder: url, photos: photos).contents())
@@ -180,12 +191,12 @@ public struct BoxAnnotations: Sendable {
                     ? "a folder without data.yaml, XML or JSON files" : "a folder with \(json.count) JSON files")
         }
         let only = url.appending(path: json[0])
-        return (only, try file(only, photos: photos))
+        return (only, try file(only, photos: photos, part: part))
     }
 
-    private static func file(_ url: URL, photos: URL?) throws -> AnnotationContents {
+    private static func file(_ url: URL, photos: URL?, part: DatasetPart?) throws -> AnnotationContents {
         if ["yaml", "yml"].contains(url.pathExtension.lowercased()) {
-            return try YOLOAnnotations(url, photos: photos).contents()
+            return try YOLOAnnotations(url, photos: photos, part: part).contents()
         }
         let data = try annotationData(url)
         let finder = PhotoFinder(annotationFile: url, photos: photos)

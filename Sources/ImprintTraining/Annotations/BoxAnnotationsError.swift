@@ -30,8 +30,8 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
     case missingTextFiles(folder: URL, photos: Int)
     /// The annotations list no photos.
     case noPhotos(file: URL)
-    /// None of the photos can be read; `reason` is the error of the first one.
-    case noReadablePhotos(file: URL, photos: Int, reason: String)
+    /// None of the photos can be read; `reason` is the error of the first one, and `folders` are those in which photos were searched for.
+    case noReadablePhotos(file: URL, photos: Int, reason: String, folders: [URL])
     /// None of the boxes can be used; `entry` and `problem` describe the first one.
     case noUsableBoxes(file: URL, entry: String, problem: String)
 
@@ -70,9 +70,10 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
                 + "labels/a.txt for images/a.jpg, or a.txt beside a.jpg. Check the folder."
         case .noPhotos(let file):
             "\(file.displayPath): the annotations list no photos. Expected at least one. Check the file."
-        case .noReadablePhotos(let file, let photos, let reason):
+        case .noReadablePhotos(let file, let photos, let reason, let folders):
             "\(file.displayPath): none of the \(photos) photos can be read. \(reason) "
-                + "Expected the photos beside the annotations or in a folder images. Check the folder of the photos."
+                + "Expected the photos in \(folders.map(\.displayPath).joined(separator: " or ")). Check the folder of the "
+                + "photos and their names."
         case .noUsableBoxes(let file, let entry, let problem):
             "\(file.displayPath): \(entry) has \(problem), and no other box can be used either. "
                 + "Expected boxes of positive size inside the photo. Export the annotations again."

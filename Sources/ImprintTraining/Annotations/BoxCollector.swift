@@ -7,6 +7,10 @@ struct AnnotationContents {
     var labels: [String]
     var photos: [StatedPhoto]
     var warnings = AnnotationWarnings()
+    /// The folders in which the photos were searched for.
+    var folders: [URL] = []
+    /// The parts of the dataset split that the file names; empty if it names none.
+    var availableParts: Set<DatasetPart> = []
 }
 
 /// A photo as an annotation file describes it.
@@ -55,10 +59,17 @@ struct AnnotationWarnings {
         case withoutBoxes = "labels without boxes"
         case unusedTextFile = "text files without a photo"
         case unusedPhoto = "ignored images outside of the folders named images that have no text file"
-        case severalSplits =
-            "read the photos of several splits together; to read one split, choose the folder of its photos"
     }
 
+    /// A kind of note about the whole data set.
+    enum Note: CaseIterable {
+        /// The parts of the dataset split that were read.
+        case parts
+        /// The folders of several parts, which were read together because the file names no parts.
+        case severalSplits
+    }
+
+    private var notes: [Note: String] = [:]
     private var counts: [Kind: Int] = [:]
     private var examples: [Kind: [String]] = [:]
 
@@ -72,19 +83,28 @@ struct AnnotationWarnings {
         examples[kind, default: []].append(abbreviated(example(), Self.exampleLength))
     }
 
+    /// Adds a note, without a full stop.
+    mutating func note(_ kind: Note, _ text: String) { notes[kind] = text }
+
     /// The kinds of problems that an audit reports one by one.
-    static let audited: Set<Kind> = [
-        .clipped, .notFinite, .notPositive, .outside, .swapped, .ambiguous, .scaled, .withoutBoxes, .severalSplits,
+    private static let audited: Set<Kind> = [
+        .clipped, .notFinite, .notPositive, .outside, .swapped, .ambiguous, .scaled, .withoutBoxes,
     ]
 
-    /// Returns a line for each kind of problem.
-    /// - Parameter hidden: The kinds to leave out.
-    func lines(file: URL, hidden: Set<Kind> = []) -> [String] {
-        Kind.allCases.compactMap { kind in
-            guard !hidden.contains(kind), let count = counts[kind], let examples = examples[kind] else { return nil }
-            let rest = count > examples.count ? " and \(count - examples.count) more" : ""
-            return "\(file.displayPath): \(kind.rawValue): \(count) (\(examples.joined(separator: ", "))\(rest))"
+    /// Returns the notes, and a line for each kind of problem.
+    /// - Parameter isAudited: Whether an audit reports single problems and compares the splits, so that their lines are left out.
+    func lines(file: URL, isAudited: Bool) -> [String] {
+        let notes = Note.allCases.compactMap { kind in
+            isAudited && kind == .severalSplits ? nil : self.notes[kind].map { "\(file.displayPath): \($0)" }
         }
+        return notes
+            + Kind.allCases.compactMap { kind in
+                guard !(isAudited && Self.audited.contains(kind)), let count = counts[kind],
+                    let examples = examples[kind]
+                else { return nil }
+                let rest = count > examples.count ? " and \(count - examples.count) more" : ""
+                return "\(file.displayPath): \(kind.rawValue): \(count) (\(examples.joined(separator: ", "))\(rest))"
+            }
     }
 }
 

@@ -54,7 +54,8 @@ struct COCOAnnotations {
                     label: label, x: box[0], y: box[1], width: box[2], height: box[3],
                     isCrowd: annotation.isCrowd?.value ?? false, entry: entry))
         }
-        return AnnotationContents(labels: Array(names.values), photos: photos, warnings: warnings)
+        return AnnotationContents(
+            labels: Array(names.values), photos: photos, warnings: warnings, folders: finder.folders)
     }
 
     /// Returns the label of each category.

@@ -14,7 +14,7 @@ struct CreateMLAnnotations {
     }
 
     func contents(_ finder: PhotoFinder) throws(BoxAnnotationsError) -> AnnotationContents {
-        var contents = AnnotationContents(labels: [], photos: [])
+        var contents = AnnotationContents(labels: [], photos: [], folders: finder.folders)
         var labels: Set<String> = []
         for (index, entry) in entries.enumerated() {
             guard let name = entry.image ?? entry.imageFileName, PhotoFinder.isValid(name) else {

@@ -47,6 +47,7 @@ struct VOCAnnotations {
                     ?? [folder, root, root.appending(path: "JPEGImages"), root.appending(path: "images")]
                     + (folder.lastPathComponent.lowercased() == "annotations"
                         ? [parent.appending(path: "JPEGImages"), parent.appending(path: "images"), parent] : []))
+            contents.folders = finder.folders
             let (url, isStated) = Self.photo(annotation.fileName, of: file, finder)
             if !isStated { contents.warnings.add(.foundByStem, url.lastPathComponent) }
             let size = annotation.width.flatMap { width in annotation.height.map { (width, $0) } }

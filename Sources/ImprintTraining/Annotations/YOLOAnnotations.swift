@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// A reader of a YOLO data set: the class names in data.yaml, and one text file per photo.
+/// A reader of a YOLO data set: the class names and the dataset split in data.yaml, and one text file per photo.
 ///
 /// A line of a text file is `class cx cy width height` or `class x1 y1 x2 y2 …`, in fractions of the photo. The second
 /// form is a polygon of three or more points, which becomes its bounding box.
@@ -11,14 +11,16 @@ struct YOLOAnnotations {
     private let root: URL
     /// The folder of the photos to read; nil for all photos of the data set.
     private let photoFolder: URL?
-    private let names: [Int: String]
+    /// The part of the data set to read; nil for all parts.
+    private let part: DatasetPart?
+    private let yaml: DataYAML
+    private var names: [Int: String] { yaml.names }
 
-    init(_ file: URL, photos: URL?) throws(BoxAnnotationsError) {
-        (self.file, photoFolder) = (file, photos)
+    init(_ file: URL, photos: URL?, part: DatasetPart?) throws(BoxAnnotationsError) {
+        (self.file, photoFolder, self.part) = (file, photos, part)
         root = file.absoluteURL.deletingLastPathComponent()
-        let yaml = try YOLONames(file)
+        yaml = try DataYAML(file)
         guard !yaml.hasKeypoints else { throw .unsupported(file: file, found: "keypoints (kpt_shape)") }
-        names = yaml.names
     }
 
     func contents() throws -> AnnotationContents {
@@ -27,42 +29,135 @@ struct YOLOAnnotations {
         for (_, name) in names.sorted(by: { $0.key < $1.key }) where !unique.insert(name).inserted {
             contents.warnings.add(.equalNames, name)
         }
+        if photoFolder == nil, !yaml.parts.isEmpty {
+            try addParts(to: &contents)
+        } else {
+            try addFolder(to: &contents)
+        }
+        return contents
+    }
+
+    /// Adds the photos that the keys `train`, `val` and `test` name.
+    private func addParts(to contents: inout AnnotationContents) throws {
+        contents.availableParts = Set(yaml.parts.keys)
+        var seen: Set<[UInt8]> = []
+        var isAnnotated = false
+        var (sources, names): ([URL], [String]) = ([], [])
+        for part in try selectedParts() {
+            let locations = try (yaml.parts[part] ?? []).map { try location($0, key: part.yamlKey) }
+            sources += locations
+            contents.folders += locations.filter { FileStatus($0)?.isFile == true }.map {
+                $0.deletingLastPathComponent()
+            }
+            names.append("\(part.yamlKey) (\(locations.map(\.displayPath).joined(separator: ", ")))")
+            for photo in try locations.flatMap({ try photos($0) }) {
+                guard seen.insert(Array(photo.standardizedFileURL.displayPath.utf8)).inserted else { continue }
+                let text = textFile(of: photo)
+                isAnnotated = isAnnotated || text != nil
+                contents.photos.append(try statedPhoto(photo, text))
+            }
+        }
+        contents.folders += roots
+        contents.warnings.note(.parts, "read the photos of \(names.joined(separator: " and "))")
+        // The photos of a list can be missing.
+        guard isAnnotated || !contents.photos.contains(where: { FileStatus($0.url) != nil }) else {
+            throw BoxAnnotationsError.missingTextFiles(folder: sources.first ?? root, photos: contents.photos.count)
+        }
+    }
+
+    /// Returns the parts to read: all, or the requested part, or else the nearest part before it.
+    ///
+    /// The test set of an export without a test set is its validation set, and a separate test set may only have the key `train`.
+    private func selectedParts() throws(BoxAnnotationsError) -> [DatasetPart] {
+        let available = DatasetPart.allCases.filter { yaml.parts[$0] != nil }
+        guard let part else { return available }
+        guard let nearest = available.last(where: { $0.rawValue <= part.rawValue }) else {
+            throw .invalidEntry(
+                file: file, entry: "the file", found: "there is no key train, but \(available[0].yamlKey)",
+                expected: "the photos of the training set, such as train: images/train")
+        }
+        return [nearest]
+    }
+
+    /// The folders that the paths in data.yaml can start at: `path`, and the folder of data.yaml, because `path` is often of another computer.
+    private var roots: [URL] {
+        guard let path = yaml.path else { return [root] }
+        return [path.hasPrefix("/") ? URL(filePath: path) : root.appending(path: path), root]
+    }
+
+    /// Returns the location of a folder or list that data.yaml names; as in Ultralytics, a wrong "../" at its start is ignored.
+    private func location(_ name: String, key: String) throws(BoxAnnotationsError) -> URL {
+        var candidates = [URL(filePath: name)]
+        if !name.hasPrefix("/") {
+            candidates = roots.map { $0.appending(path: name) }
+            if name.hasPrefix("../") { candidates += roots.map { $0.appending(path: name.dropFirst(3)) } }
+        }
+        candidates = candidates.map(\.standardizedFileURL)
+        guard let location = candidates.first(where: { FileStatus($0) != nil }) else {
+            let paths = candidates.reduce(into: [String]()) { paths, candidate in
+                if !paths.contains(candidate.displayPath) { paths.append(candidate.displayPath) }
+            }
+            throw .invalidEntry(
+                file: file, entry: key, found: "there is no \(paths.joined(separator: ", and no "))",
+                expected: "a folder of photos, or a text file with a list of photos")
+        }
+        return location
+    }
+
+    /// Returns the photos of a folder or of a text file with one path per line.
+    ///
+    /// Relative paths start at the folder of the list, or else at the folder of the data set.
+    private func photos(_ source: URL) throws -> [URL] {
+        if FileStatus(source)?.isFolder == true { return try ImageFolder.images(in: source) }
+        let finder = PhotoFinder(folders: [source.deletingLastPathComponent()] + roots)
+        return try annotationText(source).split(whereSeparator: \.isNewline)
+            .map { $0.trimmingCharacters(in: .whitespaces) }.filter(PhotoFinder.isValid).map(finder.url)
+    }
+
+    /// Adds the photos of the folder.
+    private func addFolder(to contents: inout AnnotationContents) throws {
         let folder = photoFolder ?? root
+        contents.folders = [folder]
         let paths = try ImageFolder.imagePaths(in: folder)
         let hasImageFolder = photoFolder == nil && paths.contains { Self.imageFolderIndex($0) != nil }
         var used: Set<String> = []
         var splits: [DatasetPart: Set<String>] = [:]
         for path in paths {
             let url = folder.appending(path: path)
-            let text = textFile(of: path, in: folder)
+            let text = textFile(of: url, path: path)
             guard text != nil || !hasImageFolder || Self.imageFolderIndex(path) != nil else {
                 contents.warnings.add(.unusedPhoto, path)
                 continue
             }
-            var photo = StatedPhoto(url: url, source: text ?? file, isInPixels: false)
-            if let text {
-                used.insert(text.standardizedFileURL.displayPath)
-                photo.boxes = try boxes(text)
-            }
+            if let text { used.insert(text.standardizedFileURL.displayPath) }
             for name in path.split(separator: "/").dropLast() {
                 if let part = DatasetPart(folder: name) { splits[part, default: []].insert(name.lowercased()) }
             }
-            contents.photos.append(photo)
+            contents.photos.append(try statedPhoto(url, text))
         }
         guard !used.isEmpty || paths.isEmpty else {
             throw BoxAnnotationsError.missingTextFiles(folder: folder, photos: paths.count)
         }
-        if photoFolder == nil {
-            if splits.count > 1 {
-                let names = splits.values.joined().sorted(by: precedes)
-                contents.warnings.add(.severalSplits, names.joined(separator: " and "))
-            }
-            // Text files beside photos may be anything, but those in a folder labels have boxes.
-            for path in try annotationPaths(in: root, extensions: ["txt"]) where isUnused(path, used) {
-                contents.warnings.add(.unusedTextFile, path)
-            }
+        guard photoFolder == nil else { return }
+        if splits.count > 1 {
+            let names = splits.values.joined().sorted(by: precedes).joined(separator: " and ")
+            contents.warnings.note(
+                .severalSplits,
+                "the file does not say which photos are for training, so the photos in the folders \(names) are read together. To read "
+                    + "only one of them, add its path, such as train: images/train, or choose it as the folder of the photos"
+            )
         }
-        return contents
+        // Text files beside photos may be anything, but those in a folder labels have boxes.
+        for path in try annotationPaths(in: root, extensions: ["txt"]) where isUnused(path, used) {
+            contents.warnings.add(.unusedTextFile, path)
+        }
+    }
+
+    /// Returns a photo with the boxes of its text file.
+    private func statedPhoto(_ photo: URL, _ text: URL?) throws(BoxAnnotationsError) -> StatedPhoto {
+        var stated = StatedPhoto(url: photo, source: text ?? file, isInPixels: false)
+        if let text { stated.boxes = try boxes(text) }
+        return stated
     }
 
     private func isUnused(_ path: String, _ used: Set<String>) -> Bool {
@@ -76,9 +171,9 @@ struct YOLOAnnotations {
     }
 
     /// Returns the text file of a photo; nil if it does not exist.
-    private func textFile(of path: String, in folder: URL) -> URL? {
-        let photo = folder.appending(path: path).standardizedFileURL
-        let stem = photo.deletingPathExtension()
+    /// - Parameter path: The path of the photo relative to the folder of the photos, to look for the same path in `labels`.
+    private func textFile(of photo: URL, path: String? = nil) -> URL? {
+        let stem = photo.standardizedFileURL.deletingPathExtension()
         var candidates: [URL] = []
         // The last folder images, which can be above the folder of the photos.
         var components = stem.displayPath.split(separator: "/").map(String.init)
@@ -87,8 +182,10 @@ struct YOLOAnnotations {
             candidates.append(URL(filePath: "/" + components.joined(separator: "/") + ".txt"))
         }
         candidates.append(URL(filePath: stem.displayPath + ".txt"))
-        let relative = path.split(separator: "/").dropLast() + [Substring(stem.lastPathComponent + ".txt")]
-        candidates.append(root.appending(path: "labels/" + relative.joined(separator: "/")))
+        if let path {
+            let relative = path.split(separator: "/").dropLast() + [Substring(stem.lastPathComponent + ".txt")]
+            candidates.append(root.appending(path: "labels/" + relative.joined(separator: "/")))
+        }
         return candidates.first { FileStatus($0)?.isFile == true }
     }
 
@@ -140,155 +237,5 @@ struct YOLOAnnotations {
             let bottom = y.max()
         else { return StatedBox(label: label, x: .nan, y: .nan, width: .nan, height: .nan, entry: entry) }
         return StatedBox(label: label, x: left, y: top, width: right - left, height: bottom - top, entry: entry)
-    }
-}
-
-/// The class names in data.yaml, in the subset of YAML that data sets use for them.
-///
-/// `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a`
-/// for each). Names are plain or in quotes.
-struct YOLONames {
-    private(set) var names: [Int: String] = [:]
-    /// Whether the data set annotates keypoints; their lines look like polygons.
-    private(set) var hasKeypoints = false
-    private let file: URL
-
-    init(_ file: URL) throws(BoxAnnotationsError) {
-        self.file = file
-        let lines = try annotationText(file).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-            .map { Self.withoutComment($0) }
-        hasKeypoints = lines.contains { $0.hasPrefix("kpt_shape:") }
-        guard let start = lines.firstIndex(where: { $0.hasPrefix("names:") }) else {
-            throw fail("there is no key names", line: nil)
-        }
-        let value = Self.trimmed(lines[start].dropFirst("names:".count))
-        switch value.first {
-        case nil: try readBlock(lines, from: start + 1)
-        case "[", "{": try readFlow([value] + lines[(start + 1)...], line: start + 1)
-        default: throw fail("names is \"\(value.prefix(40))\", not a list", line: start + 1)
-        }
-        guard !names.isEmpty else { throw fail("names is empty", line: start + 1) }
-    }
-
-    private func fail(_ found: String, line: Int?) -> BoxAnnotationsError {
-        .invalidEntry(
-            file: file, entry: line.map { "line \($0)" } ?? "the file", found: found,
-            expected: "the names of the classes, such as names: [cat, dog]")
-    }
-
-    private static func trimmed(_ text: some StringProtocol) -> Substring {
-        Substring(text.trimmingCharacters(in: .whitespacesAndNewlines))
-    }
-
-    /// Removes the comment at the end of a line.
-    private static func withoutComment(_ line: Substring) -> Substring {
-        var quotes = YAMLQuotes()
-        var previous: Character = " "
-        for index in line.indices {
-            let character = line[index]
-            if !quotes.contains(character), character == "#", previous.isWhitespace { return line[..<index] }
-            previous = character
-        }
-        return line
-    }
-
-    private mutating func add(_ name: Substring, index: Int, line: Int) throws(BoxAnnotationsError) {
-        guard let text = Self.scalar(Self.trimmed(name)), !text.isEmpty else {
-            throw fail("\"\(name.prefix(40))\" is not a name", line: line)
-        }
-        guard names.updateValue(text, forKey: index) == nil else {
-            throw fail("the class \(index) has two names", line: line)
-        }
-    }
-
-    private mutating func add(pair: Substring, line: Int) throws(BoxAnnotationsError) {
-        guard let colon = pair.firstIndex(of: ":"), let key = Self.scalar(Self.trimmed(pair[..<colon])),
-            let index = Int(key), index >= 0
-        else { throw fail("\"\(pair.prefix(40))\" has no class number", line: line) }
-        try add(pair[pair.index(after: colon)...], index: index, line: line)
-    }
-
-    private mutating func readBlock(_ lines: [Substring], from start: Int) throws(BoxAnnotationsError) {
-        for (offset, line) in lines[start...].enumerated() {
-            let content = Self.trimmed(line)
-            if content.isEmpty { continue }
-            let isItem = content.hasPrefix("- ") || content == "-"
-            // The next key of the file, or the end of the document.
-            if !isItem, line.first?.isWhitespace != true { return }
-            if isItem {
-                try add(content.dropFirst(), index: names.count, line: start + offset + 1)
-            } else {
-                try add(pair: content, line: start + offset + 1)
-            }
-        }
-    }
-
-    private mutating func readFlow(_ lines: [Substring], line: Int) throws(BoxAnnotationsError) {
-        let text = lines.joined(separator: "\n")
-        let isMap = text.first == "{"
-        var (quotes, line) = (YAMLQuotes(), line)
-        var start = text.index(after: text.startIndex)
-        for index in text.indices.dropFirst() {
-            let character = text[index]
-            if character.isNewline { line += 1 }
-            guard !quotes.contains(character), [",", "]", "}"].contains(character) else { continue }
-            let item = Self.trimmed(text[start..<index])
-            let isEnd = character != ","
-            // A comma may follow the last name.
-            if !(isEnd && item.isEmpty) {
-                if isMap { try add(pair: item, line: line) } else { try add(item, index: names.count, line: line) }
-            }
-            if isEnd { return }
-            start = text.index(after: index)
-        }
-        throw fail("names does not end", line: line)
-    }
-
-    /// Returns the text of a plain or quoted scalar; nil if it is invalid or of another kind.
-    private static func scalar(_ text: Substring) -> String? {
-        guard let first = text.first else { return nil }
-        if first == "'" || first == "\"" {
-            guard text.count >= 2, text.last == first else { return nil }
-            let inner = text.dropFirst().dropLast()
-            if first == "'" {
-                let unescaped = inner.replacing("''", with: "\u{0}")
-                return unescaped.contains("'") ? nil : trimmed(unescaped.replacing("\u{0}", with: "'")).description
-            }
-            // JSON has the escapes that names need.
-            return (try? JSONDecoder().decode(String.self, from: Data("\"\(inner)\"".utf8))).map {
-                trimmed($0).description
-            }
-        }
-        return "[]{}&*!|>%@`,".contains(first) ? nil : text.description
-    }
-}
-
-/// Finds the quoted scalars in YAML; a quote within a word is an apostrophe.
-private struct YAMLQuotes {
-    private var quote: Character?
-    private var isEscaped = false
-    /// The last character that is neither a space nor quoted, or the last quote.
-    private var last: Character = ","
-
-    /// Returns whether the next character of the text is quoted or a quote.
-    mutating func contains(_ character: Character) -> Bool {
-        guard let open = quote else {
-            let isQuote = character == "\"" || character == "'"
-            // A scalar starts after these; a quote after a quote stands for itself.
-            if isQuote, last == character || ",[{:-".contains(last) {
-                quote = character
-                return true
-            }
-            if !character.isWhitespace { last = character }
-            return false
-        }
-        if isEscaped {
-            isEscaped = false
-        } else if open == "\"", character == "\\" {
-            isEscaped = true
-        } else if character == open {
-            (quote, last) = (nil, character)
-        }
-        return true
     }
 }

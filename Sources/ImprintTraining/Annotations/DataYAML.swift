@@ -1,0 +1,227 @@
+internal import Foundation
+internal import ImprintCore
+
+/// The content of data.yaml in a YOLO data set, in the subset of YAML that data sets use.
+///
+/// - `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a` for each).
+/// - `train`, `val` and `test` are a path or a list of paths.
+/// - `path` is the folder that these paths start at.
+///
+/// Names and paths are plain or in quotes.
+struct DataYAML {
+    private(set) var names: [Int: String] = [:]
+    /// Whether the data set annotates keypoints; their lines look like polygons.
+    let hasKeypoints: Bool
+    /// The folder of the data set as written; nil if the file does not name it.
+    private(set) var path: String?
+    /// The paths of the photos of each part that the file names, as written.
+    private(set) var parts: [DatasetPart: [String]] = [:]
+    private let file: URL
+    /// The lines, without comments.
+    private let lines: [Substring]
+
+    init(_ file: URL) throws(BoxAnnotationsError) {
+        self.file = file
+        lines = try annotationText(file).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            .map { Self.withoutComment($0) }
+        hasKeypoints = lines.contains { $0.hasPrefix("kpt_shape:") }
+        try readNames()
+        path = try paths("path").first
+        for part in DatasetPart.allCases {
+            var paths = try self.paths(part.yamlKey)
+            if part == .validation, paths.isEmpty { paths = try self.paths("validation") }
+            if !paths.isEmpty { parts[part] = paths }
+        }
+    }
+
+    private func fail(_ found: String, key: String = "names", line: Int?) -> BoxAnnotationsError {
+        .invalidEntry(
+            file: file, entry: line.map { "line \($0)" } ?? "the file", found: found,
+            expected: key == "names"
+                ? "the names of the classes, such as names: [cat, dog]" : "a path, such as train: images/train")
+    }
+
+    // MARK: Names
+
+    private mutating func readNames() throws(BoxAnnotationsError) {
+        guard let (line, value) = try self.value("names") else { throw fail("there is no key names", line: nil) }
+        switch value {
+        case .text(let text): throw fail("names is \"\(text.prefix(40))\", not a list", line: line)
+        case .items(let items):
+            guard !items.isEmpty else { throw fail("names is empty", line: line) }
+            for item in items {
+                if item.isPair {
+                    try add(pair: item.text, line: item.line)
+                } else {
+                    try add(item.text, index: names.count, line: item.line)
+                }
+            }
+        }
+    }
+
+    private mutating func add(_ name: Substring, index: Int, line: Int) throws(BoxAnnotationsError) {
+        guard let text = Self.scalar(Self.trimmed(name)), !text.isEmpty else {
+            throw fail("\"\(name.prefix(40))\" is not a name", line: line)
+        }
+        guard names.updateValue(text, forKey: index) == nil else {
+            throw fail("the class \(index) has two names", line: line)
+        }
+    }
+
+    private mutating func add(pair: Substring, line: Int) throws(BoxAnnotationsError) {
+        guard let colon = pair.firstIndex(of: ":"), let key = Self.scalar(Self.trimmed(pair[..<colon])),
+            let index = Int(key), index >= 0
+        else { throw fail("\"\(pair.prefix(40))\" has no class number", line: line) }
+        try add(pair[pair.index(after: colon)...], index: index, line: line)
+    }
+
+    // MARK: Paths
+
+    /// Returns the path or paths of a key; none if it is missing, empty or null.
+    private func paths(_ key: String) throws(BoxAnnotationsError) -> [String] {
+        guard let (line, value) = try self.value(key) else { return [] }
+        let items =
+            switch value {
+            case .text(let text): [Item(text: text, isPair: false, line: line)]
+            case .items(let items): items
+            }
+        var paths: [String] = []
+        for item in items {
+            // A path may be in the line after its key.
+            guard !(item.isPair && item.text.contains(":")), let path = Self.scalar(item.text), !path.contains("\0")
+            else {
+                throw fail("\(key) has \"\(item.text.prefix(40))\", which is not a path", key: key, line: item.line)
+            }
+            if !["", "~", "null"].contains(path) { paths.append(path) }
+        }
+        return paths
+    }
+
+    // MARK: Values
+
+    /// The value of a key.
+    private enum Value {
+        case text(Substring)
+        case items([Item])
+    }
+
+    /// An item of a list, or an entry of a map with its key.
+    private struct Item {
+        let text: Substring
+        let isPair: Bool
+        /// The line, from 1.
+        let line: Int
+    }
+
+    /// Returns the value of a key, and its line from 1; nil if there is no such key.
+    private func value(_ key: String) throws(BoxAnnotationsError) -> (line: Int, value: Value)? {
+        guard let index = lines.firstIndex(where: { $0.hasPrefix("\(key):") }) else { return nil }
+        let text = Self.trimmed(lines[index].dropFirst(key.count + 1))
+        switch text.first {
+        case nil: return (index + 1, .items(blockItems(from: index + 1)))
+        case "[", "{":
+            return (index + 1, .items(try flowItems([text] + lines[(index + 1)...], key: key, line: index + 1)))
+        default: return (index + 1, .text(text))
+        }
+    }
+
+    /// Returns the items in the lines after a key.
+    private func blockItems(from start: Int) -> [Item] {
+        var items: [Item] = []
+        for (offset, line) in lines[start...].enumerated() {
+            let content = Self.trimmed(line)
+            if content.isEmpty { continue }
+            let isListItem = content.hasPrefix("- ") || content == "-"
+            // The next key of the file, or the end of the document.
+            if !isListItem, line.first?.isWhitespace != true { break }
+            let text = isListItem ? Self.trimmed(content.dropFirst()) : content
+            items.append(Item(text: text, isPair: !isListItem, line: start + offset + 1))
+        }
+        return items
+    }
+
+    /// Returns the items in brackets or braces, which may extend over several lines.
+    private func flowItems(_ lines: [Substring], key: String, line: Int) throws(BoxAnnotationsError) -> [Item] {
+        let text = lines.joined(separator: "\n")
+        let isMap = text.first == "{"
+        var items: [Item] = []
+        var (quotes, line) = (YAMLQuotes(), line)
+        var start = text.index(after: text.startIndex)
+        for index in text.indices.dropFirst() {
+            let character = text[index]
+            if character.isNewline { line += 1 }
+            guard !quotes.contains(character), [",", "]", "}"].contains(character) else { continue }
+            let item = Self.trimmed(text[start..<index])
+            let isEnd = character != ","
+            // A comma may follow the last item.
+            if !(isEnd && item.isEmpty) { items.append(Item(text: item, isPair: isMap, line: line)) }
+            if isEnd { return items }
+            start = text.index(after: index)
+        }
+        throw fail("\(key) does not end", key: key, line: line)
+    }
+
+    private static func trimmed(_ text: some StringProtocol) -> Substring {
+        Substring(text.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    /// Removes the comment at the end of a line.
+    private static func withoutComment(_ line: Substring) -> Substring {
+        var quotes = YAMLQuotes()
+        var previous: Character = " "
+        for index in line.indices {
+            let character = line[index]
+            if !quotes.contains(character), character == "#", previous.isWhitespace { return line[..<index] }
+            previous = character
+        }
+        return line
+    }
+
+    /// Returns the text of a plain or quoted scalar; nil if it is empty, invalid or of another kind.
+    private static func scalar(_ text: Substring) -> String? {
+        guard let first = text.first else { return nil }
+        if first == "'" || first == "\"" {
+            guard text.count >= 2, text.last == first else { return nil }
+            let inner = text.dropFirst().dropLast()
+            if first == "'" {
+                let unescaped = inner.replacing("''", with: "\u{0}")
+                return unescaped.contains("'") ? nil : trimmed(unescaped.replacing("\u{0}", with: "'")).description
+            }
+            // JSON has the escapes that names need.
+            return (try? JSONDecoder().decode(String.self, from: Data("\"\(inner)\"".utf8))).map {
+                trimmed($0).description
+            }
+        }
+        return "[]{}&*!|>%@`,".contains(first) ? nil : text.description
+    }
+}
+
+/// Finds the quoted scalars in YAML; a quote within a word is an apostrophe.
+private struct YAMLQuotes {
+    private var quote: Character?
+    private var isEscaped = false
+    /// The last character that is neither a space nor quoted, or the last quote.
+    private var last: Character = ","
+
+    /// Returns whether the next character of the text is quoted or a quote.
+    mutating func contains(_ character: Character) -> Bool {
+        guard let open = quote else {
+            let isQuote = character == "\"" || character == "'"
+            // A scalar starts after these; a quote after a quote stands for itself.
+            if isQuote, last == character || ",[{:-".contains(last) {
+                quote = character
+                return true
+            }
+            if !character.isWhitespace { last = character }
+            return false
+        }
+        if isEscaped {
+            isEscaped = false
+        } else if open == "\"", character == "\\" {
+            isEscaped = true
+        } else if character == open {
+            (quote, last) = (nil, character)
+        }
+        return true
+    }
+}

@@ -1,0 +1,29 @@
+/// A part of a dataset split: the training, validation or test set.
+public enum DatasetPart: Int, Sendable, CaseIterable {
+    /// The photos that a model learns from.
+    case training
+    /// The photos that select and calibrate a model during training.
+    case validation
+    /// The photos that measure a model after training.
+    case test
+
+    /// Recognizes the name of a folder, such as "train", "val2017" or "Test"; nil for other names.
+    init?(folder: some StringProtocol) {
+        let digits = folder.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
+        switch folder.dropLast(digits).lowercased() {
+        case "train", "training": self = .training
+        case "val", "valid", "validation": self = .validation
+        case "test", "testing": self = .test
+        default: return nil
+        }
+    }
+
+    /// The key of data.yaml in a YOLO data set.
+    package var yamlKey: String {
+        switch self {
+        case .training: "train"
+        case .validation: "val"
+        case .test: "test"
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import Foundation
+import ImprintImages
+import TestSupport
+import Testing
+
+/// Subcommands with a YOLO data set whose data.yaml names the training and the validation photos.
+@Suite struct YOLODatasetTests {
+    /// Runs a closure in a folder with the detector d.imprint and a data set `set` of two training photos and a validation photo.
+    private func withDataset(
+        _ keys: String = "train: images/train\nval: images/val", _ body: (URL) throws -> Void
+    ) throws {
+        try withTemporaryFolder { folder in
+            let set = folder.appending(path: "set")
+            try writeImages(to: set, count: 4)
+            try writeRandomDetector(logos: ["leaf"], to: folder.appending(path: "d.imprint"))
+            for (from, to) in [
+                ("bright/0", "train/0"), ("dark/0", "train/1"), ("bright/1", "val/2"), ("dark/1", "other/3"),
+            ] {
+                let file = set.appending(path: "images/\(to).png")
+                let text = set.appending(path: "labels/\(to).txt")
+                for url in [file, text] {
+                    try FileManager.default.createDirectory(
+                        at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+                }
+                try FileManager.default.moveItem(at: set.appending(path: "\(from).png"), to: file)
+                try Data("0 .5 .5 .5 .5\n".utf8).write(to: text)
+            }
+            try Data("names: [leaf]\n\(keys)\n".utf8).write(to: set.appending(path: "data.yaml"))
+            try body(folder)
+        }
+    }
+
+    @Test(
+        "evaluate reads the test set of data.yaml, or else its validation set, and names it",
+        arguments: [("", "val", 1), ("test: images/train", "test", 2)])
+    func evaluate(key: String, part: String, count: Int) throws {
+        try withDataset("train: images/other\nval: images/val\n\(key)") { folder in
+            let run = try imprint("evaluate", "d.imprint", "--annotations", "set/data.yaml", "--json", folder: folder)
+            #expect(run.status == 0 && run.lines.last?["images"] as? Int == count, "\(run.errors)")
+            #expect(run.errors.contains("data.yaml: read the photos of \(part) ("), "\(run.errors)")
+        }
+    }
+
+    @Test(
+        "audit --validation takes the validation set of data.yaml, and a folder of its photos",
+        arguments: ["set/data.yaml", "set/images/val", "set/images/other"])
+    func audit(validation: String) throws {
+        try withDataset { folder in
+            let run = try imprint(
+                "audit", "--annotations", "set/data.yaml", "--validation", validation, "--json", folder: folder)
+            let labels = run.lines.last?["labels"] as? [[String: Any]]
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(
+                labels?.map { $0["images"] as? Int } == [2] && labels?.map { $0["validationImages"] as? Int } == [1])
+        }
+    }
+
+    @Test("train-detector trains on train and validates on val of data.yaml") func train() throws {
+        try withDataset { folder in
+            let run = try imprint(
+                "train-detector", "--annotations", "set/data.yaml", "--output", "m.imprint", "--epochs", "1",
+                folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            for part in ["train", "val"] {
+                #expect(run.errors.contains("read the photos of \(part) ("), "\(run.errors)")
+            }
+            let all = try imprint(
+                "train-detector", "--annotations", "set/data.yaml", "--output", "m.imprint", "--validation",
+                "set/images/train", folder: folder)
+            #expect(all.status == 64 && all.errors.contains("contains all 2 photos of --annotations"), "\(all.errors)")
+        }
+    }
+
+    @Test("If val has the same photos as train, train-detector holds out some of them instead") func equalParts() throws
+    {
+        try withDataset("train: images/train\nval: images/train") { folder in
+            let run = try imprint(
+                "train-detector", "--annotations", "set", "--output", "m.imprint", "--epochs", "1", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("Note: val has all photos of train"), "\(run.errors)")
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import ImprintImages
+import ImprintTraining
+import TestSupport
+import Testing
+
+@Suite("Parts of a YOLO data set") struct DatasetPartTests {
+    /// Calls `body` with a folder of the photos images/train/a.png, images/val/b.png and images/test/c.png, each with one box.
+    private func withDataset(_ keys: String, _ files: [String: String] = [:], _ body: (URL) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            for photo in ["train/a", "val/b", "test/c"] {
+                try writeAnnotatedPhoto(folder.appending(path: "set/images/\(photo).png"))
+                try writeAnnotations(["set/labels/\(photo).txt": "0 .5 .5 .5 .5"], in: folder)
+            }
+            try writeAnnotations(["set/data.yaml": "names: [cat]\n" + keys], in: folder)
+            try writeAnnotations(files, in: folder)
+            try body(folder)
+        }
+    }
+
+    private func names(_ annotations: BoxAnnotations) -> [String] { annotations.photos.map(\.url.lastPathComponent) }
+
+    @Test(
+        "A key of data.yaml names the photos of a part, in each notation of paths",
+        arguments: [
+            "train: images/train", "train: 'images/train'  # photos", "train: [images/train]", "train:\n- images/train",
+            "train:\n  images/train", "path: ../set\ntrain: images/train", "path: set\ntrain: images/train",
+            "path: /home/someone/set\ntrain: images/train", "train: ../images/train", "train: ./images/train/",
+            "train: list.txt", "train: lists/list.txt", "path: images\ntrain: train",
+        ])
+    func paths(key: String) throws {
+        let lists = [
+            "set/list.txt": "./images/train/a.png\r\n\n", "set/lists/list.txt": "images/train/a.png\n",
+        ]
+        try withDataset(key + "\nval: images/val\ntest:", lists) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"), part: .training)
+            #expect(names(annotations) == ["a.png"] && annotations.photos.map(\.objects.count) == [1])
+            #expect(annotations.availableParts == [.training, .validation])
+            #expect(annotations.warnings.count == 1 && annotations.warnings[0].contains("read the photos of train ("))
+        }
+    }
+
+    @Test("An absolute path and a list of folders name the photos of a part, each photo once") func severalFolders()
+        throws
+    {
+        try withDataset("train: x") { folder in
+            let set = folder.appending(path: "set")
+            let path = set.path + "/images/train"
+            try writeAnnotations(
+                ["data.yaml": "names: [cat]\ntrain: [\(path), images/test, images/train]"], in: set)
+            #expect(try names(BoxAnnotations(contentsOf: set, part: .training)).sorted() == ["a.png", "c.png"])
+        }
+    }
+
+    @Test(
+        "A part without a key is the nearest part before it",
+        arguments: [
+            ("train: images/train\nval: images/val\ntest: images/test", ["a.png"], ["b.png"], ["c.png"]),
+            ("train: images/train\nvalidation: images/val", ["a.png"], ["b.png"], ["b.png"]),
+            ("train: images/train\nval: null\ntest: ", ["a.png"], ["a.png"], ["a.png"]),
+            ("nc: 1", ["c.png", "a.png", "b.png"], ["c.png", "a.png", "b.png"], ["c.png", "a.png", "b.png"]),
+        ] as [(String, [String], [String], [String])])
+    func parts(keys: String, training: [String], validation: [String], test: [String]) throws {
+        try withDataset(keys) { folder in
+            let file = folder.appending(path: "set/data.yaml")
+            for (part, expected) in zip(DatasetPart.allCases, [training, validation, test]) {
+                #expect(try names(BoxAnnotations(contentsOf: file, part: part)) == expected)
+            }
+            let all = try BoxAnnotations(contentsOf: file)
+            #expect(Set(names(all)) == Set(training + validation + test))
+        }
+    }
+
+    @Test(
+        "A part that does not exist is an error that names the key",
+        arguments: [
+            ("train: photos", "train: there is no "), ("train: photos", "set/photos. Expected a folder of photos"),
+            ("val: images/val", "there is no key train, but val"), ("train: {a: b}", "train has \"a: b\""),
+            ("train: [images/train", "train does not end"),
+        ])
+    func errors(keys: String, text: String) throws {
+        try withDataset(keys) { folder in
+            let set = folder.appending(path: "set")
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: set, part: .training)
+            }
+            #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test("Missing photos of a list are skipped, and the error names the folders if all are missing")
+    func missingPhotos() throws {
+        let lists = ["set/some.txt": "images/train/a.png\nx.png\n", "set/none.txt": "x.png\ny.png\n"]
+        try withDataset("train: some.txt\nval: none.txt", lists) { folder in
+            let set = folder.appending(path: "set")
+            let annotations = try BoxAnnotations(contentsOf: set, part: .training)
+            #expect(names(annotations) == ["a.png"])
+            #expect(annotations.skipped.map(\.url.lastPathComponent) == ["x.png"])
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: set, part: .validation)
+            }
+            #expect(error?.description.contains("none of the 2 photos can be read") == true)
+        }
+        let text = cocoText(cocoBox("1, 2, 3, 4"), images: "{\"id\": 7, \"file_name\": \"c.png\"}")
+        try withAnnotatedPhotos(["set.json": text]) { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
+            let path = folder.path(percentEncoded: false)
+            #expect(error?.description.contains("Expected the photos in \(path)/ or \(path)/images. ") == true)
+        }
+    }
+}
