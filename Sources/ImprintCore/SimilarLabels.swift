@@ -1,5 +1,8 @@
 internal import Foundation
 
+/// The difference between the labels of a group of `similarLabels(in:)`, as the predicate of a sentence.
+package let labelSimilarity = "differ only in case, spaces or Unicode form"
+
 /// Returns the groups of different labels that are probably meant as one label: they differ only in case, spaces or Unicode form.
 ///
 /// "Ring", "ring " and "ＲＩＮＧ" form a group. Canonically equivalent labels, such as the composed and the decomposed form of "é", are equal
@@ -22,60 +25,137 @@ package func similarLabels(in labels: [String]) -> [[String]] {
 }
 
 /// Returns the first of some labels that differs from a text only in case, spaces or Unicode form, such as "Ring" for "ring".
+/// - Parameter looksEqual: Whether the labels must look alike apart from their case, so that "m²" is not similar to "m2".
 /// - Returns: The label; nil if no label is similar, or if the text is one of the labels.
-package func similarLabel(to text: String, in labels: [String]) -> String? {
+package func similarLabel(to text: String, in labels: [String], looksEqual: Bool = false) -> String? {
     guard !labels.contains(text) else { return nil }
-    let key = folded(text)
-    return labels.first { folded($0) == key }
+    let key = folded(text, keepsLook: looksEqual)
+    return labels.first { folded($0, keepsLook: looksEqual) == key }
 }
 
 /// Returns the label that an unknown one probably means, as a remark for an error message: ` (similar to "Ring")`.
 ///
-/// It is a similar label, otherwise the label with the smallest edit distance, which is at most a quarter of the characters of `unknown`.
+/// It is a similar label, otherwise the nearest one.
 /// - Returns: The remark; empty if no label is near, or if `unknown` is one of the labels.
-package func similarityNote(for unknown: String, known: [String]) -> String {
-    (similarLabel(to: unknown, in: known) ?? nearestLabel(to: unknown, in: known)).map {
-        " (similar to \($0.debugDescription))"
-    } ?? ""
-}
+package func similarityNote(for unknown: String, known: [String]) -> String { LabelSearch(known).note(for: unknown) }
 
-/// Returns the label with the smallest edit distance, at most a quarter of the characters of a text; nil if none is near.
-private func nearestLabel(to text: String, in labels: [String]) -> String? {
-    let key = folded(text)
-    let limit = key.count / 4
-    // The time is quadratic in the length, and labels may come from untrusted files.
-    guard (1...50).contains(limit), !labels.contains(text) else { return nil }
-    var nearest: (label: String, distance: Int)?
-    for label in labels {
-        let other = folded(label)
-        guard abs(other.count - key.count) <= limit else { continue }
-        let distance = editDistance(key, other)
-        if distance <= limit, distance < nearest?.distance ?? .max { nearest = (label, distance) }
+/// Finds the labels with almost the same spelling as others.
+package struct LabelSearch: Sendable {
+    private struct Entry {
+        let label: String
+        /// The position of the label.
+        let index: Int
+        let key: [Character]
     }
-    return nearest?.label
+
+    private let labels: Set<String>
+    /// The first label with each folded spelling.
+    private let similarLabels: [String: String]
+    /// The labels by the number of characters of their folded spelling.
+    private let entries: [Int: [Entry]]
+
+    /// The maximum edit distance; with it, `keyLimit` bounds the time for labels of untrusted files.
+    private static let distanceLimit = 50
+    /// The maximum number of characters of a label that is compared by its edit distance.
+    private static let keyLimit = 4 * (distanceLimit + 1)
+
+    /// Creates a search in some labels.
+    package init(_ labels: [String]) {
+        var similarLabels: [String: String] = [:]
+        var entries: [Int: [Entry]] = [:]
+        for (index, label) in labels.enumerated() {
+            let key = folded(label)
+            guard similarLabels[key] == nil else { continue }
+            similarLabels[key] = label
+            let characters = Array(key)
+            if characters.count < Self.keyLimit + Self.distanceLimit {
+                entries[characters.count, default: []].append(Entry(label: label, index: index, key: characters))
+            }
+        }
+        self.labels = Set(labels)
+        (self.similarLabels, self.entries) = (similarLabels, entries)
+    }
+
+    /// Returns the remark of `similarityNote(for:known:)`.
+    package func note(for unknown: String) -> String {
+        guard !labels.contains(unknown) else { return "" }
+        return (similarLabels[folded(unknown)] ?? nearest(to: unknown)).map { " (similar to \($0.debugDescription))" }
+            ?? ""
+    }
+
+    /// Returns the label with the smallest edit distance, which is at most a quarter of the characters of a text.
+    ///
+    /// Labels with other digits are not near, because they are probably numbered.
+    /// - Returns: The label; nil if none is near, or if a label is equal or similar to the text.
+    package func nearest(to text: String) -> String? {
+        let spelling = folded(text)
+        let key = Array(spelling)
+        guard similarLabels[spelling] == nil, key.count < Self.keyLimit else { return nil }
+        var limit = key.count / 4
+        var nearest: (label: String, index: Int)?
+        for count in (key.count - limit)...(key.count + limit) where limit > 0 {
+            for entry in entries[count] ?? [] {
+                guard let distance = editDistance(key, entry.key, limit: limit),
+                    distance < limit || entry.index < nearest?.index ?? .max,
+                    key.filter(\.isNumber) == entry.key.filter(\.isNumber)
+                else { continue }
+                limit = distance
+                nearest = (entry.label, entry.index)
+            }
+        }
+        return nearest?.label
+    }
 }
 
 /// Returns the Levenshtein distance: the number of insertions, deletions and replacements of characters.
 package func editDistance(_ first: String, _ second: String) -> Int {
-    let second = Array(second)
-    var distances = Array(0...second.count)
-    for (row, character) in first.enumerated() {
-        var diagonal = row
-        distances[0] = row + 1
-        for (column, other) in second.enumerated() {
-            let replaced = diagonal + (character == other ? 0 : 1)
-            diagonal = distances[column + 1]
-            distances[column + 1] = min(replaced, diagonal + 1, distances[column] + 1)
+    let (first, second) = (Array(first), Array(second))
+    let limit = max(first.count, second.count)
+    return editDistance(first, second, limit: limit) ?? limit
+}
+
+/// Returns the Levenshtein distance; nil if it is above a limit.
+///
+/// The time is proportional to the limit and to the number of characters of the shorter text, and less if the texts differ early.
+package func editDistance(_ first: [Character], _ second: [Character], limit: Int) -> Int? {
+    guard abs(first.count - second.count) <= limit else { return nil }
+    guard !second.isEmpty else { return first.count }
+    // Only the columns at most `limit` from the diagonal can have a distance of at most `limit`.
+    var distances = (0...second.count).map { min($0, limit + 1) }
+    for (index, character) in first.enumerated() {
+        let row = index + 1
+        let columns = max(1, row - limit)...min(second.count, row + limit)
+        var diagonal = distances[columns.lowerBound - 1]
+        distances[columns.lowerBound - 1] = columns.lowerBound == 1 ? row : limit + 1
+        var minimum = distances[columns.lowerBound - 1]
+        for column in columns {
+            let replaced = diagonal + (character == second[column - 1] ? 0 : 1)
+            diagonal = distances[column]
+            distances[column] = min(replaced, diagonal + 1, distances[column - 1] + 1)
+            minimum = min(minimum, distances[column])
         }
+        guard minimum <= limit else { return nil }
     }
-    return distances[second.count]
+    let distance = distances[second.count]
+    return distance <= limit ? distance : nil
 }
 
 /// Returns a label without the differences that are easily overlooked: case, white space, invisible characters, and Unicode compatibility
 /// forms such as full-width letters.
-private func folded(_ label: String) -> String {
-    let visible = String(label.unicodeScalars.filter { !$0.properties.isDefaultIgnorableCodePoint })
-    let words = visible.precomposedStringWithCompatibilityMapping.split(whereSeparator: \.isWhitespace)
+/// - Parameter keepsLook: Whether to keep compatibility forms and the invisible characters that change others, such as joiners.
+private func folded(_ label: String, keepsLook: Bool = false) -> String {
+    let visible = String(
+        label.unicodeScalars.filter { scalar in
+            switch scalar.value {
+            // The tags in the emoji of a flag, such as that of Scotland.
+            case 0xE0020...0xE007F: true
+            // Joiners and variation selectors.
+            case 0x200C, 0x200D, 0xFE00...0xFE0F: keepsLook
+            default: !scalar.properties.isDefaultIgnorableCodePoint
+            }
+        })
+    let form =
+        keepsLook ? visible.precomposedStringWithCanonicalMapping : visible.precomposedStringWithCompatibilityMapping
     // Upper case of lower case, because "ß" and "ẞ" are "SS", and "ς" and "σ" are "Σ".
-    return words.joined(separator: " ").lowercased().uppercased()
+    return form.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased().uppercased()
 }

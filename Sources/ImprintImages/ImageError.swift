@@ -51,7 +51,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case notLoaded(photo: String, reason: String)
     /// The labels or the photos of a source are inconsistent, such as a label that is not unique; see `TrainingSource`.
     case invalidSource(name: String, found: String, expected: String)
-    /// The label of photos without a logo differs from the label of a logo only in case, spaces or Unicode form.
+    /// The label of photos without a logo differs from the label of a logo only in case, spaces or invisible characters.
     ///
     /// `source` is the name of the source of the photos, such as the path of a photo folder.
     case similarToLogo(source: String, label: String, logo: String)
@@ -131,7 +131,7 @@ extension ImageError {
             "\(name): found \(found), expected \(expected). Correct the source of the photos."
         case .similarToLogo(let source, let label, let logo):
             "\(source): photos with the label \(label.debugDescription) count as photos without the logo "
-                + "\(logo.debugDescription), because the labels differ only in case, spaces or Unicode form. "
+                + "\(logo.debugDescription), because the labels differ only in case, spaces or invisible characters. "
                 + "Expected the label \(logo.debugDescription) for photos of the logo. "
                 + "Rename the label (in a photo folder, the sub-folder) or the logo."
         case .unknownAugmentation("none", let known):

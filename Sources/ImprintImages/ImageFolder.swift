@@ -59,7 +59,7 @@ public struct ImageFolder: Sendable {
     ///   - url: The folder.
     ///   - logos: The labels of the logos.
     /// - Throws: `ImageError` if the folder is missing, a file or without images, if the sub-folder of a logo has no images, or if the name of
-    ///   another sub-folder differs from the label of a logo only in case, spaces or Unicode form.
+    ///   another sub-folder differs from the label of a logo only in case, spaces or invisible characters.
     public init(at url: URL, logos: [String]) throws(ImageError) {
         try self.init(at: url, logos: logos, backgroundLabel: nil)
     }
@@ -194,10 +194,10 @@ package struct UnreadableFolder: Equatable {
 ///   - labels: The labels of photos without a logo.
 ///   - logos: The labels of the logos.
 ///   - source: The name of the source of the photos.
-/// - Throws: `ImageError.similarToLogo`.
+/// - Throws: `ImageError.similarToLogo` if the labels look alike apart from their case.
 package func checkLabelsWithoutLogo(_ labels: [String], logos: [String], source: String) throws(ImageError) {
     for label in labels {
-        guard let logo = similarLabel(to: label, in: logos) else { continue }
+        guard let logo = similarLabel(to: label, in: logos, looksEqual: true) else { continue }
         throw .similarToLogo(source: source, label: label, logo: logo)
     }
 }

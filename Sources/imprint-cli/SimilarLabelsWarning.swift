@@ -13,7 +13,7 @@ func warnAboutSimilarLabels(_ labels: [String], added: [String]? = nil, conseque
     for group in groups.prefix(limit) {
         let names = group.map { "\"\(shown($0))\"" }
         Terminal.warn(
-            "The labels \(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]) differ only in case, spaces or Unicode form. "
+            "The labels \(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]) \(labelSimilarity). "
                 + "\(consequence) If they mean the same, use one spelling.")
     }
     if groups.count > limit {

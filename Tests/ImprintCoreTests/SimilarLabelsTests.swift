@@ -37,6 +37,72 @@ import Testing
         #expect(similarityNote(for: unknown, known: known) == expected)
     }
 
+    @Test(
+        "Flags are different labels, and compatibility forms are similar only if labels may look different",
+        arguments: [
+            ("🇩🇪", "🇫🇷", false, false), ("🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}", "🏴", false, false),
+            (
+                "🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}",
+                "🏴\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}", false, false
+            ),
+            ("👨\u{200D}💻", "👨💻", true, false), ("m²", "M2", true, false), ("①", "1", true, false),
+            ("ring ", "Ring", true, true), ("ri\u{200B}ng", "ring", true, true),
+        ])
+    func look(first: String, second: String, isSimilar: Bool, looksEqual: Bool) {
+        #expect(similarLabels(in: [first, second]) == (isSimilar ? [[first, second]] : []))
+        #expect(similarLabel(to: first, in: [second]) == (isSimilar ? second : nil))
+        #expect(similarLabel(to: first, in: [second], looksEqual: true) == (looksEqual ? second : nil))
+    }
+
+    @Test(
+        "The nearest label has few different letters, but the same digits",
+        arguments: [
+            ("hedgehg", "hedgehog"), ("Hedgehogs", "hedgehog"), ("class 2", nil), ("clas 1", "class 1"),
+            ("HEDGEHOG", nil),
+            ("fox", nil), ("horse", nil),
+        ] as [(String, String?)])
+    func nearest(label: String, expected: String?) {
+        #expect(LabelSearch(["cat", "fax", "hedgehog", "class 1"]).nearest(to: label) == expected)
+    }
+
+    /// Returns the edit distance by its definition.
+    private func plainDistance(_ first: ArraySlice<Character>, _ second: ArraySlice<Character>) -> Int {
+        guard let a = first.last, let b = second.last else { return max(first.count, second.count) }
+        if a == b { return plainDistance(first.dropLast(), second.dropLast()) }
+        return 1
+            + min(
+                plainDistance(first.dropLast(), second), plainDistance(first, second.dropLast()),
+                plainDistance(first.dropLast(), second.dropLast()))
+    }
+
+    @Test("A limited edit distance is the distance, or nil above the limit") func limitedDistance() {
+        var stream = RandomStream(seed: 1, "words")
+        for _ in 0..<300 {
+            var words: [[Character]] = [[], []]
+            for index in 0..<2 {
+                for _ in 0..<stream.index(below: 7) { words[index].append(["a", "b", "c"][stream.index(below: 3)]) }
+            }
+            let distance = plainDistance(words[0][...], words[1][...])
+            for limit in 0...7 {
+                let found = editDistance(words[0], words[1], limit: limit)
+                #expect(found == (distance <= limit ? distance : nil), "\(words) \(limit)")
+            }
+            #expect(editDistance(String(words[0]), String(words[1])) == distance)
+        }
+    }
+
+    @Test("Thousands of labels are searched, also for many unknown labels") func manyLabels() {
+        let labels = (0..<20_000).map { index in
+            (0..<12).map { position in String(UnicodeScalar(UInt8(97 + (index >> position) % 23))) }.joined() + "x"
+        }
+        let search = LabelSearch(labels)
+        for index in stride(from: 0, to: labels.count, by: 1000) {
+            let unknown = labels[index].dropLast() + "y"
+            #expect(search.note(for: String(unknown)).hasPrefix(" (similar to "))
+        }
+        #expect(similarLabels(in: labels).isEmpty)
+    }
+
     @Test("A very long label is compared only for similarity") func longLabel() {
         let label = String(repeating: "ab", count: 50_000)
         #expect(similarityNote(for: label + "c", known: [label]) == "")

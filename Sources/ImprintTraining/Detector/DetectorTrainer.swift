@@ -36,7 +36,7 @@ public struct DetectorTrainer: BlockingTrainer {
     /// - `ImprintError.invalidSetting` if there is neither artwork nor a box, if a label has an empty list of artwork, or if a setting is out of
     ///   range.
     /// - `ImageError.invalidSource` if the labels or the photos are inconsistent, or if a photo of `photos` has several labels or none.
-    /// - `ImageError.similarToLogo` if a label of `photos` differs from a logo only in case, spaces or Unicode form.
+    /// - `ImageError.similarToLogo` if a label of `photos` differs from a logo only in case, spaces or invisible characters.
     /// - `ImprintError.notOneLabelWithoutLogo` unless exactly one label of `photos` is not the label of a logo.
     /// - `ImprintError.noPhotosWithoutLogo` if no photo without a logo and no annotated photo is left to train on.
     /// - `ImprintError.labelMismatch` if an object of `validation` has a label that training does not know.
