@@ -56,9 +56,13 @@ public struct Audit: Sendable {
 
     /// The number of photos.
     ///
-    /// Of annotated photos, it counts those that training can use: without missing and unreadable photos, and without photos whose boxes were all
-    /// dropped.
+    /// A photo that is both a training and a validation photo counts once. Of annotated photos, it counts those that training can use: without
+    /// missing and unreadable photos, and without photos whose boxes were all dropped.
     public let images: Int
+    /// The number of training photos.
+    public let trainingImages: Int
+    /// The number of validation photos; 0 without a validation set.
+    public let validationImages: Int
     /// The colour profiles from the most to the least frequent; empty if no photo has a profile.
     package var profilesByFrequency: [(name: String, count: Int)] {
         guard profiles.keys.contains(where: { $0 != "none" }) else { return [] }
@@ -155,6 +159,13 @@ public struct Audit: Sendable {
     ) {
         let groups = ImageGroups(sources, workers: workers, onProgress: onProgress)
         let photos = Photo.list(sources, parts, groups, workers)
+        let shared = Self.sharedPhotos(sources)
+        let distinct = photos.indices.filter { shared[$0] == nil }
+        /// Returns a group in which a photo of both sets is only the training photo; nil if one photo remains.
+        func withoutShared(_ group: [Int]) -> [Int]? {
+            let indices = Set(group.map { shared[$0] ?? $0 }).sorted()
+            return indices.count > 1 ? indices : nil
+        }
         let names = Set(sources.flatMap(\.labels)).sorted {
             $0.unicodeScalars.lexicographicallyPrecedes($1.unicodeScalars)
         }
@@ -163,47 +174,95 @@ public struct Audit: Sendable {
                 label: name, images: photos.count { $0.labels.contains(name) && $0.part == 0 },
                 validationImages: photos.count { $0.labels.contains(name) && $0.part > 0 })
         }
-        images = photos.count
+        images = distinct.count
+        trainingImages = photos.count { $0.part == 0 }
+        validationImages = photos.count - trainingImages
         ignored = sources.reduce(0) { $0 + $1.ignored.count }
         var orientations: [Orientation: Int] = [:]
         var profiles: [String: Int] = [:]
-        for facts in photos.compactMap(\.facts) {
+        for facts in distinct.compactMap({ photos[$0].facts }) {
             orientations[facts.orientation, default: 0] += 1
             profiles[facts.colorProfile ?? "none", default: 0] += 1
         }
         (self.orientations, self.profiles) = (orientations, profiles)
-        self.groups = groups.groups.count
-        imagesInGroups = groups.groups.reduce(0) { $0 + $1.count }
+        let similarPhotos = SimilarPhotos(
+            copies: groups.copies.compactMap(withoutShared),
+            nearDuplicates: groups.nearDuplicates.compactMap(withoutShared),
+            groups: groups.groups.compactMap(withoutShared))
+        self.groups = similarPhotos.groups.count
+        imagesInGroups = similarPhotos.groups.reduce(0) { $0 + $1.count }
         let leaks =
             parts.allSatisfy { $0 == 0 }
             ? sources[0].randomSplitLeaks(.automatic, seed: 0, groups: groups) : (images: 0, of: 0)
         randomSplit = leaks.of > 0 ? Leakage(images: leaks.of, leaked: leaks.images) : nil
         objects = boxes.first?.objects ?? []
         // A detector sees the whole photo.
-        let single = photos.flatMap(\.warnings).filter { boxes.isEmpty || $0.kind != .outsideCrop }
+        let single = distinct.flatMap { photos[$0].warnings }.filter { boxes.isEmpty || $0.kind != .outsideCrop }
         let similar = similarLabels(in: names).map { labels in
             Finding(
                 kind: .similarLabels, files: [], reason: labels.map(\.debugDescription).joined(separator: ", "))
         }
+        let failures = distinct.compactMap { photos[$0].failure }
+        let trainingBoxes = Set(boxes.first?.findings ?? [])
         let found =
-            similar + Self.findings(photos.compactMap(\.failure) + single, groups, photos)
-            + (boxes.first?.findings ?? [])
-            // Few objects are enough to validate.
-            + boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects }
+            similar + Self.untrainedLabels(labels) + Self.findings(shared, photos)
+            + Self.findings(failures + single, similarPhotos, photos) + (boxes.first?.findings ?? [])
+            // Few objects are enough to validate, and a photo of both sets is reported once.
+            + boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !trainingBoxes.contains($0) }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
     }
 
+    /// Returns the index of the training photo for each photo of another source that is the same file.
+    private static func sharedPhotos(_ sources: [any TrainingSource]) -> [Int: Int] {
+        guard sources.count > 1 else { return [:] }
+        var indices: [URL: Int] = [:]
+        var shared: [Int: Int] = [:]
+        for (index, photo) in sources.flatMap(\.items).enumerated() where photo.content == nil {
+            let location = photo.url.resolvingSymlinksInPath()
+            if index < sources[0].items.count {
+                indices[location] = index
+            } else {
+                shared[index] = indices[location]
+            }
+        }
+        return shared
+    }
+
+    /// Returns the findings about photos of both sets, with their labels if these differ.
+    private static func findings(_ shared: [Int: Int], _ photos: [Photo]) -> [Finding] {
+        shared.sorted { $0.key < $1.key }.map { validation, training in
+            func text(_ labels: [String]) -> String { labels.isEmpty ? "no label" : labels.joined(separator: ", ") }
+            let labels = (photos[training].labels, photos[validation].labels)
+            return Finding(
+                kind: .sharedPhotos, files: [photos[training].url],
+                reason: Set(labels.0) == Set(labels.1)
+                    ? "" : "\(text(labels.0)) for training, \(text(labels.1)) for validation")
+        }
+    }
+
+    /// Returns the findings about labels that only validation photos have.
+    private static func untrainedLabels(_ labels: [LabelCount]) -> [Finding] {
+        let known = LabelSearch(labels.filter { $0.images > 0 }.map(\.label))
+        return labels.filter { $0.images == 0 && $0.validationImages > 0 }.map { label in
+            Finding(
+                kind: .untrainedLabels, files: [],
+                reason: "\(label.label.debugDescription): \(counted(label.validationImages, "photo"))"
+                    + known.note(for: label.label))
+        }
+    }
+
     /// Returns the findings about single photos, then those about groups.
-    private static func findings(_ single: [Finding], _ groups: ImageGroups, _ photos: [Photo]) -> [Finding] {
+    private static func findings(_ single: [Finding], _ groups: SimilarPhotos, _ photos: [Photo]) -> [Finding] {
         func finding(_ kind: Finding.Kind, _ indices: [Int], _ reason: String = "") -> Finding {
             Finding(kind: kind, files: indices.map { photos[$0].url }, reason: reason)
         }
         var findings = single
         let copies = Set(groups.copies)
         for indices in groups.nearDuplicates {
-            let labelSets = Set(indices.map { photos[$0].labels })
-            let labels = Set(labelSets.joined()).sorted()
-            if labelSets.count > 1 {
+            if Set(indices.map { photos[$0].labels }).count > 1 {
+                let labels = indices.flatMap { photos[$0].labels }.reduce(into: [String]()) { labels, label in
+                    if !labels.contains(label) { labels.append(label) }
+                }
                 findings.append(finding(.acrossLabels, indices, labels.joined(separator: ", ")))
             }
             if !copies.contains(indices) { findings.append(finding(.nearDuplicates, indices)) }
@@ -221,6 +280,13 @@ public struct Audit: Sendable {
         }
         return findings
     }
+}
+
+/// The groups of similar photos, as indices of the photos of all sources.
+private struct SimilarPhotos {
+    let copies: [[Int]]
+    let nearDuplicates: [[Int]]
+    let groups: [[Int]]
 }
 
 /// A photo of the audited sources.

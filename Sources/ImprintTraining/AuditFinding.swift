@@ -1,4 +1,5 @@
 public import Foundation
+internal import ImprintCore
 public import ImprintImages
 
 extension Audit {
@@ -10,6 +11,10 @@ extension Audit {
             case acrossLabels
             /// Labels that differ only in case, spaces or Unicode form: they are probably meant as one label. The finding has no files.
             case similarLabels
+            /// A label of validation photos that no training photo has; training rejects them. The finding has no files.
+            case untrainedLabels
+            /// A photo that is in the training set and in the validation set.
+            case sharedPhotos
             /// Training and validation photos of one group, which make the validation accuracy too high.
             case acrossSplits
             /// A file that cannot be read as an image.
@@ -81,11 +86,30 @@ extension Audit {
 
         /// The file names with as many parent folders as distinguish them, at least the label's ("cat/IMG_1.jpg").
         public var names: [String] {
+            let components = files.map(\.pathComponents)
             func names(_ parts: Int) -> [String] {
-                files.map { $0.pathComponents.suffix(parts).joined(separator: "/") }
+                zip(files, components).map { file, components in
+                    // All folders of an absolute path are the whole path, which starts with "/".
+                    components.first == "/" && components.count <= parts + 1
+                        ? file.displayPath : components.suffix(parts).joined(separator: "/")
+                }
             }
             let minimumParts = kind == .acrossSplits ? 3 : 2
-            return (minimumParts...5).lazy.map(names).first { Set($0).count == files.count } ?? names(5)
+            let maximumParts = max(minimumParts, components.map(\.count).max() ?? 0)
+            return (minimumParts...maximumParts).lazy.map(names).first { Set($0).count == files.count }
+                ?? names(maximumParts)
+        }
+
+        /// Whether the files can be shown as photos.
+        package var hasPhotos: Bool { !files.isEmpty && ![.unreadable, .truncated, .missing].contains(kind) }
+
+        /// Returns the files and the details in one line.
+        /// - Parameter fileLimit: The maximum number of files to name.
+        package func summary(fileLimit: Int) -> String {
+            // The error of an unreadable file names it.
+            if files.isEmpty || [.unreadable, .truncated].contains(kind) { return reason }
+            let more = files.count > fileLimit ? " and \(files.count - fileLimit) more" : ""
+            return names.prefix(fileLimit).joined(separator: ", ") + more + (reason.isEmpty ? "" : ": \(reason)")
         }
     }
 }
@@ -96,6 +120,8 @@ extension Audit.Finding.Kind {
         switch self {
         case .acrossLabels: "Near-duplicates with different labels"
         case .similarLabels: "Labels with almost the same spelling"
+        case .untrainedLabels: "Validation labels without training photos"
+        case .sharedPhotos: "Photos in both the training and the validation set"
         case .acrossSplits: "Leakage between training and validation"
         case .unreadable: "Unreadable files"
         case .truncated: "Truncated or damaged photos"
@@ -129,8 +155,14 @@ extension Audit.Finding.Kind {
         case .acrossLabels:
             "Near-duplicates with different labels. Check that each label is right; a small subject may be the only difference."
         case .similarLabels:
-            "Labels that differ only in case, spaces or Unicode form. Training learns them as different labels. If they mean the same, give "
+            "These labels \(labelSimilarity). Training learns them as different labels. If they mean the same, give "
                 + "their photos one label."
+        case .untrainedLabels:
+            "Training rejects validation photos of labels that it does not learn. Add training photos of these labels, correct the "
+                + "labels, or remove these validation photos."
+        case .sharedPhotos:
+            "The validation set must not contain training photos, because a model recognizes the photos that it was trained on. Remove "
+                + "them from one of the sets, or use other validation photos."
         case .acrossSplits:
             "Validation photos that are near-duplicates of training photos, or of the same burst. They make the validation "
                 + "accuracy too high; move each group into one part of the split."

@@ -122,7 +122,7 @@ struct AuditCommand: ParsableCommand {
     private func text(_ audit: Audit) -> String {
         var lines =
             annotations == nil
-            ? ["\(counted(audit.images, "photo")) of \(counted(audit.labels.count, "label"))"]
+            ? [photoCount(audit) + (validation == nil ? " of " : ", of ") + counted(audit.labels.count, "label")]
                 + photoCounts(audit) : objectCounts(audit)
         if annotations == nil, let imbalance = audit.imbalance, imbalance >= 2 {
             lines.append(
@@ -147,10 +147,15 @@ struct AuditCommand: ParsableCommand {
             let findings = audit.findings.filter { $0.kind == kind }
             guard !findings.isEmpty else { continue }
             lines += ["", "\(kind.title): \(findings.count)", "  \(kind.advice)"]
-            lines += findings.prefix(Self.findingLimit).map { "  - \(visible(description($0)))" }
+            lines += findings.prefix(Self.findingLimit).map { "  - \(visible($0.summary(fileLimit: 6)))" }
             if findings.count > Self.findingLimit { lines.append("  and \(findings.count - Self.findingLimit) more") }
         }
         return lines.joined(separator: "\n")
+    }
+
+    private func photoCount(_ audit: Audit) -> String {
+        guard validation != nil else { return counted(audit.images, "photo") }
+        return "\(counted(audit.trainingImages, "photo")) for training and \(audit.validationImages) for validation"
     }
 
     private func photoCounts(_ audit: Audit) -> [String] {
@@ -173,22 +178,14 @@ struct AuditCommand: ParsableCommand {
         let total = audit.objects.reduce(0) { $0 + $1.objects }
         let table = LabelTable(audit.objects.map(\.label))
         return [
-            "\(counted(audit.images, "photo")) with \(counted(total, "object")) of "
-                + counted(audit.objects.count, "label") + (validation == nil ? "" : " in those for training"),
+            photoCount(audit) + (validation == nil ? " with " : "; in the training photos, ") + counted(total, "object")
+                + " of " + counted(audit.objects.count, "label"),
             "",
             table.text(["objects", "photos", "min. size", "max. size", "min. w/h", "max. w/h"], cells), "",
             "size: the longer side in the largest scaled copy that a detector scans, in pixels",
         ]
     }
 
-    private func description(_ finding: Audit.Finding) -> String {
-        // The reason already names the file, or it concerns no file.
-        if [.unreadable, .truncated, .similarLabels, .fewObjects].contains(finding.kind) { return finding.reason }
-        let limit = 6
-        let more = finding.files.count > limit ? " and \(finding.files.count - limit) more" : ""
-        return finding.names.prefix(limit).joined(separator: ", ") + more
-            + (finding.reason.isEmpty ? "" : ": \(finding.reason)")
-    }
 }
 
 private struct FindingLine: Encodable {

@@ -88,6 +88,45 @@ import Testing
             #expect(finding.names == ["test/cat/v0.jpg", "train/cat/x20.png"])
             #expect(audit.labels.map(\.validationImages) == [2, 0])
             #expect(audit.images == 16 && read == 16)
+            #expect(audit.trainingImages == 14 && audit.validationImages == 2)
+            let html = AuditReport(audit, title: "t", workers: Workers(1)).html
+            #expect(html.contains("14<span> photos for training and 2 for validation, of 2 labels</span>"))
+        }
+    }
+
+    @Test("A photo of both sets is one finding, and is not compared with itself") func sharedPhotos() throws {
+        try withFolder { root in
+            let folder = try ImageFolder(at: root.appending(path: "train"))
+            let alone = Audit(folder, workers: Workers(1))
+            let audit = Audit(folder, validation: folder, workers: Workers(1))
+            let shared = audit.findings.filter { $0.kind == .sharedPhotos }
+            #expect(shared.map(\.files) == folder.items.map { [$0.url] })
+            #expect(shared.allSatisfy { $0.reason.isEmpty })
+            #expect(audit.findings.filter { $0.kind != .sharedPhotos } == alone.findings)
+            #expect(audit.images == 14 && audit.trainingImages == 14 && audit.validationImages == 14)
+            #expect(audit.groups == alone.groups && audit.imagesInGroups == alone.imagesInGroups)
+            #expect(audit.orientations == alone.orientations)
+        }
+    }
+
+    @Test("The labels of near-duplicates are in the order of their files, and a photo of both sets names its labels")
+    func labelOrder() throws {
+        try withTemporaryFolder { root in
+            for (path, seed) in [("train/dog/x.png", 1), ("train/cat/y.png", 2), ("test/cat/v.png", 1)] {
+                try write(blockImage(UInt64(seed)), to: root.appending(path: path))
+            }
+            let files = FileManager.default
+            try files.createSymbolicLink(
+                at: root.appending(path: "test/cat/w.png"), withDestinationURL: root.appending(path: "train/dog/x.png"))
+            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumClasses: 1) }
+            let audit = Audit(folders[0], validation: folders[1], workers: Workers(1))
+            #expect(findings(audit)[.acrossLabels] == [["x.png", "v.png"]])
+            #expect(audit.findings.filter { $0.kind == .acrossLabels }.map(\.reason) == ["dog, cat"])
+            #expect(findings(audit)[.sharedPhotos] == [["x.png"]])
+            #expect(
+                audit.findings.filter { $0.kind == .sharedPhotos }.map(\.reason) == [
+                    "dog for training, cat for validation"
+                ])
         }
     }
 

@@ -137,6 +137,19 @@ import Testing
         }
     }
 
+    @Test("Names of files begin with a slash only if they are whole paths") func names() throws {
+        try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { folder in
+            try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { validation in
+                let leaks = findings(try audit(folder, validation: validation), .acrossSplits)
+                #expect(leaks.map(\.files.count) == [2])
+                for name in leaks.flatMap(\.names) {
+                    #expect(!name.hasPrefix("//"))
+                    #expect(name.hasPrefix("/") || !FileManager.default.fileExists(atPath: "/" + name), "\(name)")
+                }
+            }
+        }
+    }
+
     @Test(
         "The names of folders tell the parts of a dataset split",
         arguments: [

@@ -193,6 +193,27 @@ import Testing
         #expect(page.contains("Labels with almost the same spelling"))
     }
 
+    @Test("Validation labels without training photos are findings, which name a similar label") func untrainedLabels()
+        throws
+    {
+        func source(_ labels: [String]) throws -> InMemorySource {
+            var source = InMemorySource(labels: labels)
+            for (index, label) in labels.enumerated() {
+                let image = RasterImage(width: 64, height: 64, filledWith: UInt8(40 * index))
+                try source.append(image, labels: [label], identifier: labels.joined() + label)
+            }
+            return source
+        }
+        let audit = try Audit(source(["cat", "dog"]), validation: source(["Dog", "bird", "cat"]))
+        let findings = audit.findings.filter { $0.kind == .untrainedLabels }
+        #expect(findings.map(\.reason) == ["\"Dog\": 1 photo (similar to \"dog\")", "\"bird\": 1 photo"])
+        #expect(findings.allSatisfy { $0.files.isEmpty })
+        #expect(
+            try Audit(source(["cat", "dog"]), validation: source(["cat"])).findings.allSatisfy {
+                $0.kind != .untrainedLabels
+            })
+    }
+
     @Test("The audit of a list finds near-duplicates with different labels") func audit() throws {
         try withImages(perLabel: 2) { folder in
             try FileManager.default.copyItem(

@@ -27,7 +27,7 @@ package struct AuditReport: Sendable {
     package init(_ audit: Audit, title: String, workers: Workers) {
         let kinds = Audit.Finding.Kind.allCases.filter { kind in audit.findings.contains { $0.kind == kind } }
         let sections = kinds.map { kind in (kind, audit.findings.filter { $0.kind == kind }) }
-        let shown = sections.filter { $0.0.showsPhotos }.flatMap { $0.1.prefix(Self.findingLimit) }
+        let shown = sections.flatMap { $0.1.prefix(Self.findingLimit) }.filter(\.hasPhotos)
         let files = Set(shown.flatMap { $0.files.prefix(Self.photoLimit) }).sorted { $0.path < $1.path }
         // Unreadable files have no thumbnail.
         let thumbnails = workers.parallelMap(files.count) { try? Thumbnail(of: files[$0]) }
@@ -36,7 +36,7 @@ package struct AuditReport: Sendable {
             Page(
                 title: title, kind: .auditReport,
                 body: """
-                    <p class="figure">\(audit.images)<span> \(audit.images == 1 ? "photo" : "photos") of \(counted(audit.labels.count, "label"))</span></p>
+                    <p class="figure">\(audit.trainingImages)<span> \(Self.photos(audit))</span></p>
                     \(Self.contents(sections))
                     <h2>Photos by label</h2>
                     \(DataSection.bars(audit.labels))
@@ -50,6 +50,14 @@ package struct AuditReport: Sendable {
     /// Writes the page to a file.
     /// - Throws: `FileError` if it cannot be written.
     package func write(to url: URL) throws { try AtomicFile.write(Array(html.utf8), to: url) }
+
+    /// Returns the text after the number of training photos.
+    private static func photos(_ audit: Audit) -> String {
+        let labels = counted(audit.labels.count, "label")
+        let noun = audit.trainingImages == 1 ? "photo" : "photos"
+        guard audit.validationImages > 0 else { return "\(noun) of \(labels)" }
+        return "\(noun) for training and \(audit.validationImages) for validation, of \(labels)"
+    }
 
     private static func contents(_ sections: [(Audit.Finding.Kind, [Audit.Finding])]) -> String {
         guard !sections.isEmpty else { return "<p>The audit found no problems.</p>" }
@@ -105,8 +113,8 @@ package struct AuditReport: Sendable {
         let head =
             "<h2 id=\"\(kind.rawValue)\">\(escaped(kind.title))</h2>\n<p class=\"advice\">\(escaped(kind.advice))</p>\n"
         let content: String
-        if !kind.showsPhotos {
-            let rows = shown.map { "<tr><td>\(escaped($0.reason))</td></tr>" }
+        if !shown.contains(where: \.hasPhotos) {
+            let rows = shown.map { "<tr><td>\(escaped($0.summary(fileLimit: photoLimit)))</td></tr>" }
             content = "<table>\n\(rows.joined(separator: "\n"))\n</table>"
         } else if kind.isAboutGroups {
             let groups = shown.map { finding in
@@ -155,10 +163,6 @@ package struct AuditReport: Sendable {
 }
 
 extension Audit.Finding.Kind {
-    fileprivate var showsPhotos: Bool {
-        ![.unreadable, .truncated, .missing, .similarLabels, .fewObjects].contains(self)
-    }
-
     fileprivate var isAboutGroups: Bool {
         switch self {
         case .acrossLabels, .acrossSplits, .copies, .nearDuplicates, .bursts: true
