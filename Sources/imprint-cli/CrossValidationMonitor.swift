@@ -8,14 +8,18 @@ internal import ImprintTraining
 struct CrossValidationMonitor {
     private let json: Bool
     private let startingPoint: String?
+    private let logos: [String]?
     private var started: CrossValidationStart?
     private var bar = ProgressBar()
     private var warned: Set<URL> = []
     private var hasHeader = false
 
-    /// - Parameter startingPoint: The base model or the network of a classifier, as a sentence; nil for a detector.
-    init(json: Bool, startingPoint: String?) {
+    /// - Parameters:
+    ///   - startingPoint: The base model or the network of a classifier, as a sentence; nil for a detector.
+    ///   - logos: The labels of a detector's logos; nil for a classifier.
+    init(json: Bool, startingPoint: String?, logos: [String]?) {
         self.json = json
+        self.logos = logos
         self.startingPoint = startingPoint
     }
 
@@ -48,7 +52,7 @@ struct CrossValidationMonitor {
         started = start
         let similar = start.images - start.groups
         Terminal.note(
-            "Cross-validation of \(counted(start.images, "photo")) of \(counted(start.labels.count, "label")) (\(TextTable.list(start.labels))): "
+            "Cross-validation of \(photoSummary(start.images, start.labels, logos: logos)): "
                 + "\(start.folds) folds, "
                 + (similar > 0
                     ? "\(counted(start.groups, "group")) of near-duplicates and bursts, each in one fold."

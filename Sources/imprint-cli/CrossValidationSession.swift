@@ -14,13 +14,15 @@ struct CrossValidationSession {
     let command: [String]
     /// The base model or the network of a classifier, as a sentence; nil for a detector.
     var startingPoint: String?
+    /// The labels of a detector's logos; nil for a classifier.
+    var logos: [String]?
 
     /// Runs the cross-validation, and prints a row for each fold and the pooled metrics.
     /// - Returns: Whether all files are where the options say, also those of the kept folds; if not, the exit code is 1.
     /// - Throws: `ExitCode` 130 after an interruption, or 1 if a file is not there; the errors of training, after the results of the folds that
     ///   were finished before.
     func run(_ validation: CrossValidation) async throws -> Bool {
-        var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint)
+        var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint, logos: logos)
         defer { monitor.clear() }
         // While photos are compared, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()

@@ -135,6 +135,14 @@ struct InspectCommand: ParsableCommand {
             + TextTable.bytes(memory.arenaByteCount)
     }
 
+    /// Returns the labels; those of a detector's logos before the label of photos without a logo.
+    private func labels(of model: ModelFile) -> String {
+        let logos = model.head.logos.map(\.label)
+        let others = logos.isEmpty ? [] : model.labels.filter { !logos.contains($0) }
+        let known = others.isEmpty ? model.labels : logos
+        return TextTable.list(known) + (others.isEmpty ? "" : "; without a logo: \(TextTable.list(others))")
+    }
+
     private func table(_ inspection: Inspection) -> String {
         let model = inspection.model
         let preprocessing = model.preprocessing
@@ -143,7 +151,7 @@ struct InspectCommand: ParsableCommand {
             "network      \(shown(model.network.name)), \(counted(model.network.nodes.count, "layer")), "
                 + counted(model.parameters.layout.trainableCount, "parameter"),
             "input        \(model.network.input), \(preprocessing.cropAndScale.rawValue)",
-            "labels       \(TextTable.list(model.labels))",
+            "labels       \(labels(of: model))",
             "digest       \(model.digest ?? "–")",
         ]
         if let base = model.base { lines.append("base         \(shown(base))") }

@@ -132,8 +132,9 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         var hasAllFiles = true
         if let options = try runOptions.crossValidation.options() {
             let (validation, photos) = crossValidation(artwork, boxes, folder, backgrounds, configuration, options)
-            hasAllFiles = try await CrossValidationSession(options: runOptions, photos: photos, command: command)
-                .run(validation)
+            hasAllFiles = try await CrossValidationSession(
+                options: runOptions, photos: photos, command: command, logos: labels
+            ).run(validation)
         }
         guard runOptions.output != nil else {
             if !hasAllFiles { throw ExitCode.failure }

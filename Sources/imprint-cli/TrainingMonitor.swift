@@ -16,6 +16,8 @@ struct TrainingMonitor {
     private let isCrossValidated: Bool
     /// The options of the base model; nil for a detector.
     private let base: TrainingBaseOptions?
+    /// The labels of a detector's logos; nil for a classifier.
+    private let logos: [String]?
     private var pace = TrainingPace()
     private var imagesPerEpoch = 0
     private var started: TrainingStart?
@@ -25,9 +27,10 @@ struct TrainingMonitor {
 
     init(
         epochs: Int, patience: Int?, json: Bool, savesCheckpoints: Bool, isCrossValidated: Bool,
-        base: TrainingBaseOptions?
+        base: TrainingBaseOptions?, logos: [String]?
     ) {
         self.base = base
+        self.logos = logos
         self.savesCheckpoints = savesCheckpoints
         self.isCrossValidated = isCrossValidated
         plannedEpochs = epochs
@@ -67,17 +70,15 @@ struct TrainingMonitor {
         Terminal.note(
             imageCount == 0
                 ? "There are no photos; all training images are composites of the artwork."
-                : "Read \(counted(imageCount, "photo")) of \(counted(event.labels.count, "label")) (\(TextTable.list(event.labels))): "
+                : "Read \(photoSummary(imageCount, event.labels, logos: logos)): "
                     + "\(event.trainingImages) for training, \(event.validationImages) for validation.")
-        Terminal.detail("Labels: \(shown(event.labels)).")
+        Terminal.detail("Labels: \(shown(event.labels.filter { logos?.contains($0) ?? true })).")
         for image in event.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if let leakage = event.leakage { show(leakage) }
         if event.validationImages == 0 {
             Terminal.note("There is no validation set; the reported accuracy is the training accuracy.")
-        } else if !event.labelsWithoutValidation.isEmpty {
-            Terminal.warn(
-                "The validation set has no photo of \(TextTable.list(event.labelsWithoutValidation)), so the validation accuracy does not "
-                    + "include this label.")
+        } else {
+            warn(labelsWithoutValidation: event.labelsWithoutValidation)
         }
         let parameters =
             event.trainableParameterCount == event.parameterCount
@@ -109,6 +110,20 @@ struct TrainingMonitor {
         }
         if patience != nil && event.validationImages == 0 {
             Terminal.warn("Without a validation set, --patience has no effect.")
+        }
+    }
+
+    private func warn(labelsWithoutValidation labels: [String]) {
+        let known = labels.filter { logos?.contains($0) ?? true }
+        if !known.isEmpty {
+            Terminal.warn(
+                "The validation set has no photo of \(TextTable.list(known)), so the validation accuracy does not include this label."
+            )
+        }
+        if known.count < labels.count {
+            Terminal.warn(
+                "The validation set has no photo without a logo, so the validation accuracy does not include such photos."
+            )
         }
     }
 
@@ -390,4 +405,12 @@ func warnAboutUncalibrated(_ labels: [String], trainsLonger: Bool) {
         "The confidences of \(shown(labels)) are not calibrated: the detector did not find these objects in the photos, or all photos show "
             + "them. Add photos with and without them\(trainsLonger ? ", add --artwork, or train with more --epochs" : ", or add --artwork")."
     )
+}
+
+/// Formats a number of photos with their labels, as in "60 photos of 2 labels (cat, dog)".
+/// - Parameter logos: The labels of a detector's logos, whose photos without a logo also have a label; nil for a classifier.
+func photoSummary(_ count: Int, _ labels: [String], logos: [String]?) -> String {
+    let known = labels.filter { logos?.contains($0) ?? true }
+    return "\(counted(count, "photo")) of \(counted(known.count, "label")) (\(TextTable.list(known)))"
+        + (known.count < labels.count ? " and without a logo" : "")
 }

@@ -31,7 +31,7 @@ struct TrainingSession {
         var monitor = TrainingMonitor(
             epochs: epochs, patience: patience, json: options.common.json,
             savesCheckpoints: options.checkpoint != nil, isCrossValidated: options.crossValidation.folds != nil,
-            base: base)
+            base: base, logos: logos)
         do {
             try await train(trainer, &monitor, live)
         } catch {

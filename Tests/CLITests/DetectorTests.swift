@@ -32,7 +32,7 @@ import Testing
             let plain = try imprint("classify", "detector.imprint", photo, "--json", folder: folder)
             #expect(plain.lines.first?.keys.sorted() == ["file", "observations"])
             let table = try imprint("inspect", "detector.imprint", folder: folder)
-            #expect(table.output.contains((["dark"] + logos).joined(separator: ", ")))
+            #expect(table.output.contains("labels       " + logos.joined(separator: ", ") + "; without a logo: dark\n"))
             let evaluated = try imprint("evaluate", "detector.imprint", "photos", "--json", folder: folder)
             #expect((evaluated.lines.last?["labels"] as? [String])?.count == 1 + logos.count, "\(evaluated.errors)")
         }
@@ -263,6 +263,7 @@ import Testing
                 """, folder: folder)
             #expect(run.errors.contains("Training a logo detector from artwork: "), "\(run.errors)")
             #expect(run.errors.contains("training was stopped too early"), "\(run.errors)")
+            #expect(run.errors.contains(" photos of 1 label (Leaf) and without a logo: "), "\(run.errors)")
             let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
             #expect(checkpoint.labels == ["Leaf", "none"] && checkpoint.state.progress.batch > 0)
         }
@@ -313,6 +314,7 @@ import Testing
                 wait $!
                 """, folder: folder)
             #expect(run.errors.contains("training was stopped too early"), "\(run.errors)")
+            #expect(run.errors.contains(" photos of 1 label (Leaf) and without a logo: "), "\(run.errors)")
             let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
             #expect(checkpoint.settings["backgrounds"]?.hasPrefix(description) == true)
             #expect(checkpoint.images.training == (0..<3).map { "annotated/\($0)/\($0).png" })
