@@ -132,7 +132,9 @@ struct ClassifyCommand: ParsableCommand {
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
         guard text == "auto" else {
-            return try Categories(contentsOf: URL(filePath: text), labels: classifier.labels)
+            let categories = try Categories(contentsOf: URL(filePath: text), labels: classifier.labels)
+            warnAboutSimilarCategories(categories, labels: classifier.labels)
+            return categories
         }
         guard let categories = classifier.model.categories else {
             throw ValidationError(

@@ -110,7 +110,9 @@ struct ExportCommand: ParsableCommand {
         try AtomicFile.checkWritable(target)
         var model = try namedModel(self.model)
         if let categories {
-            model.categories = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
+            let read = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
+            warnAboutSimilarCategories(read, labels: model.labels)
+            model.categories = read
         }
         details.apply(to: &model)
         let tensorPrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32

@@ -203,10 +203,11 @@ struct PersonalizeCommand: ParsableCommand {
         if file.isElsewhere { throw ExitCode.failure }
     }
 
-    /// Warns about new labels that are probably meant as another new label or as a label of the model.
+    /// Warns about new labels that are probably meant as another new label or as a label of the model, or are misspelt.
     private func warn(about newLabels: [String], similarTo classifier: ImageClassifier) {
         warnAboutSimilarLabels(
             classifier.labels + newLabels, added: newLabels, consequence: "The model learns them as different labels.")
+        warnAboutMisspeltLabels(newLabels.filter { !classifier.labels.contains($0) }, known: classifier.labels)
     }
 
     /// Runs `body` with a progress bar; Ctrl-C cancels it.

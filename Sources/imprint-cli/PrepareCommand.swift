@@ -41,6 +41,7 @@ struct PrepareCommand: ParsableCommand {
         let clock = ContinuousClock()
         let start = clock.now
         let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        warnAboutSimilarLabels(folder.labels, consequence: "Training learns them as different labels.")
         var bar = ProgressBar()
         defer { bar.clear() }
         let outcome = try Preparation(shortSide: size, quality: quality).run(

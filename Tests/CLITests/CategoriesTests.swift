@@ -51,6 +51,28 @@ import Testing
         }
     }
 
+    @Test(
+        "export and classify warn about a category that is similar to another or to a label without a category",
+        arguments: [
+            (
+                #"{"computer": ["laptop"], "Computer": ["desktop"]}"#,
+                "\"Computer\" and \"computer\" differ only in case"
+            ),
+            (#"{"Cat": ["laptop", "desktop"]}"#, "\"Cat\" and \"cat\" differ only in case"),
+            (#"{"Laptop": ["laptop", "desktop"]}"#, nil),
+        ] as [(String, String?)])
+    func similarNames(categories: String, warning: String?) throws {
+        try withModel { folder in
+            try Data(categories.utf8).write(to: folder.appending(path: "names.json"))
+            for command in ["export m.imprint --to imprint --output n.imprint", "classify m.imprint x.png"] {
+                let run = try shell("$imprint \(command) --categories names.json", folder: folder)
+                #expect(run.status == 0, "\(run.errors)")
+                #expect(run.errors.contains("The categories and labels ") == (warning != nil), "\(run.errors)")
+                if let warning { #expect(run.errors.contains(warning), "\(run.errors)") }
+            }
+        }
+    }
+
     @Test("A personal label with the name of a category belongs to that category, also after merging")
     func personalLabel() throws {
         try withModel { folder in

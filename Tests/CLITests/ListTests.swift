@@ -163,6 +163,21 @@ import Testing
         }
     }
 
+    @Test(
+        "prepare and augment warn about similar names of sub-folders",
+        arguments: ["prepare photos --output copy", "augment photos --contact-sheet sheet.png"])
+    func similarFolders(command: String) throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            try FileManager.default.moveItem(
+                at: folder.appending(path: "photos/bright"), to: folder.appending(path: "photos/dark "))
+            let result = try shell("$imprint \(command)", folder: folder)
+            #expect(
+                result.status == 0 && result.errors.contains("The labels \"dark\" and \"dark \" differ only in case"),
+                "\(result.errors)")
+        }
+    }
+
     @Test("The labels of a list that a model does not have are an error") func otherLabels() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder, count: 8)

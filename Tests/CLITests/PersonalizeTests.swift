@@ -101,6 +101,20 @@ import Testing
         }
     }
 
+    @Test(
+        "A new label that is nearly a label of the model gives a warning",
+        arguments: [("darkk", true), ("night", false)])
+    func misspeltLabel(label: String, isWarned: Bool) throws {
+        try withModel { folder in
+            try FileManager.default.moveItem(
+                at: folder.appending(path: "photos/dark"), to: folder.appending(path: "photos/\(label)"))
+            let run = try imprint("personalize", "m.imprint", "photos", "--output", "me", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let warning = "The new label \"\(label)\" is nearly the label \"dark\" of the model"
+            #expect(run.errors.contains(warning) == isWarned, "\(run.errors)")
+        }
+    }
+
     @Test("--not corrects mistakes without a folder of photos")
     func onlyCorrections() throws {
         try withModel { folder in
