@@ -182,23 +182,17 @@ extension LabelListParser {
     /// The keys of the JSON object that the file is, or of the first object in its array.
     private var keysOfFirstObject: Set<String> {
         var keys: Set<String> = []
-        var (depth, start, last) = (0, 0, "")
-        var (isInString, isEscaped) = (false, false)
+        var depth = 0
+        var strings = JSONStrings()
+        /// The last string, with its quotes.
+        var string = bytes.startIndex..<bytes.startIndex
         for (index, byte) in zip(bytes.indices, bytes) {
-            if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                    if depth == 1 { last = text(bytes[start..<index]) }
-                }
+            if strings.contains(byte) {
+                string = (string.upperBound == index ? string.lowerBound : index)..<(index + 1)
                 continue
             }
             switch byte {
-            case UInt8(ascii: "\""): (isInString, start) = (true, index + 1)
-            case UInt8(ascii: ":") where depth == 1: keys.insert(last)
+            case UInt8(ascii: ":") where depth == 1: keys.insert(text(bytes[string].dropFirst().dropLast()))
             case UInt8(ascii: "{"): depth += 1
             case UInt8(ascii: "["): depth += depth > 0 ? 1 : 0
             case UInt8(ascii: "]"), UInt8(ascii: "}"):
@@ -327,7 +321,8 @@ extension LabelListParser {
     private func array() throws(LabelListError) -> [LabelListEntry] {
         var entries: [LabelListEntry] = []
         var (line, depth, start, startLine) = (1, 0, bytes.startIndex, 1)
-        var (isInString, isEscaped, isFirst, needsComma) = (false, false, true, false)
+        var (isFirst, needsComma) = (true, false)
+        var strings = JSONStrings()
         func unexpected() -> LabelListError {
             fail(
                 .invalidJSON(reason: "the array contains something other than objects separated by commas"), line: line)
@@ -337,14 +332,8 @@ extension LabelListParser {
             let byte = bytes[index]
             defer { index += 1 }
             if byte == UInt8(ascii: "\n") { line += 1 }
-            if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
+            if strings.contains(byte) {
+                guard depth >= 2 else { throw unexpected() }
                 continue
             }
             switch (depth, byte) {
@@ -353,7 +342,6 @@ extension LabelListParser {
             case (1, UInt8(ascii: ",")) where needsComma: needsComma = false
             case (1, UInt8(ascii: "{")) where !needsComma: (depth, start, startLine) = (2, index, line)
             case (1, UInt8(ascii: "]")) where needsComma || entries.isEmpty: depth = 0
-            case (2..., UInt8(ascii: "\"")): isInString = true
             case (2..., UInt8(ascii: "{")), (2..., UInt8(ascii: "[")): depth += 1
             case (3..., UInt8(ascii: "}")), (3..., UInt8(ascii: "]")): depth -= 1
             case (2, UInt8(ascii: "}")):
@@ -363,7 +351,7 @@ extension LabelListParser {
             default: throw unexpected()
             }
         }
-        guard depth == 0, !isInString else { throw fail(.invalidJSON(reason: "the array does not end"), line: line) }
+        guard depth == 0 else { throw fail(.invalidJSON(reason: "the array does not end"), line: line) }
         return entries
     }
 
@@ -387,5 +375,27 @@ extension LabelListParser {
         }
         guard !labels.contains("") else { throw fail(.emptyLabel(photo: path), line: line) }
         return LabelListEntry(line: line, path: path, labels: labels)
+    }
+}
+
+/// Finds the strings in JSON.
+private struct JSONStrings {
+    private var isOpen = false
+    private var isEscaped = false
+
+    /// Returns whether the next byte of the JSON is in a string, or one of its quotes.
+    mutating func contains(_ byte: UInt8) -> Bool {
+        guard isOpen else {
+            isOpen = byte == UInt8(ascii: "\"")
+            return isOpen
+        }
+        if isEscaped {
+            isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+            isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+            isOpen = false
+        }
+        return true
     }
 }
