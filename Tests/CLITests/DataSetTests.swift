@@ -90,6 +90,18 @@ import Testing
         }
     }
 
+    @Test("audit does not compare the photos of both sets with themselves") func sharedPhotos() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let run = try imprint("audit", "photos", "--validation", "photos", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(run.output.hasPrefix("8 photos for training and 8 for validation, of 2 labels\n"), "\(run.output)")
+            #expect(run.output.contains("\nPhotos in both the training and the validation set: 8\n"), "\(run.output)")
+            #expect(run.output.contains("\n  - bright/0.png\n"), "\(run.output)")
+            for title in ["Exact duplicates", "Leakage"] { #expect(!run.output.contains(title), "\(run.output)") }
+        }
+    }
+
     @Test("Training reports near-duplicates of training images in the validation set, and its split avoids them")
     func leaks() throws {
         try withTemporaryFolder { folder in

@@ -224,6 +224,20 @@ import Testing
         }
     }
 
+    @Test("A logo cannot have the label of photos without a logo, in any case", arguments: ["none", "None"])
+    func reservedLabel(label: String) throws {
+        try withTemporaryFolder { folder in
+            let run = try imprint(
+                "train-detector", "--artwork", "\(label)=\(Self.leaf)", "--output", "m.imprint", folder: folder)
+            #expect(run.status != 0, "\(run.errors)")
+            #expect(
+                run.errors.contains(
+                    label == "none"
+                        ? "this label is reserved for photos without a logo"
+                        : "another label: none is for photos that show no logo"), "\(run.errors)")
+        }
+    }
+
     @Test(
         "Without photos, options about photos are errors",
         arguments: ["--validation 0.2", "--random-split", "--rehearsal 8", "--validation 0.2 --backgrounds drawn"])

@@ -111,7 +111,7 @@ struct DetectorTask: TrainingTask {
     }
 
     /// Returns the labels of the labelled photos, or the label of photos without a logo if there are only annotated photos or artwork.
-    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if a logo has the label of photos without a logo.
+    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if a logo has the label of photos without a logo, in any case.
     private static func photoLabels(
         _ photos: (any TrainingSource)?, _ annotations: BoxAnnotations?, logos: [String]
     ) throws(ImprintError) -> [String] {
@@ -121,12 +121,14 @@ struct DetectorTask: TrainingTask {
                 expected: "at least one box that is not of a crowd")
         }
         if let photos { return photos.labels }
-        guard !logos.contains(ImageFolder.noLogoLabel) else {
+        let noLogo = ImageFolder.noLogoLabel
+        let taken = logos.contains(noLogo) ? noLogo : similarLabel(to: noLogo, in: logos, looksEqual: true)
+        if let taken {
             throw .invalidSetting(
-                name: annotations == nil ? "artwork" : "annotations", found: "the label \(ImageFolder.noLogoLabel)",
-                expected: "another label: this one is for photos that show no logo")
+                name: annotations == nil ? "artwork" : "annotations", found: "the label \(taken)",
+                expected: "another label: \(noLogo) is for photos that show no logo")
         }
-        return [ImageFolder.noLogoLabel]
+        return [noLogo]
     }
 
     /// Returns the names and digests of the artwork, as a fingerprint contains them.
