@@ -203,12 +203,12 @@ public struct Audit: Sendable {
                 kind: .similarLabels, files: [], reason: labels.map(\.debugDescription).joined(separator: ", "))
         }
         let failures = distinct.compactMap { photos[$0].failure }
-        let trainingBoxes = Set(boxes.first?.findings ?? [])
-        let found =
-            similar + Self.untrainedLabels(labels) + Self.findings(shared, photos)
-            + Self.findings(failures + single, similarPhotos, photos) + (boxes.first?.findings ?? [])
-            // Few objects are enough to validate, and a photo of both sets is reported once.
-            + boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !trainingBoxes.contains($0) }
+        let trainingBoxes = boxes.first?.findings ?? []
+        let known = Set(trainingBoxes)
+        var found = similar + Self.untrainedLabels(labels) + Self.findings(shared, photos)
+        found += Self.findings(failures + single, similarPhotos, photos) + trainingBoxes
+        // Few objects are enough to validate, and a photo of both sets is reported once.
+        found += boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !known.contains($0) }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
     }
 

@@ -24,12 +24,12 @@ struct AnnotatedSplit {
         _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool, read: Reader
     ) throws {
         guard let url else {
-            training = try read(annotations, nil, part)
-            let hasPart = usesValidationPart && training.availableParts.contains(.validation)
-            let validation = try hasPart ? read(annotations, nil, .validation) : nil
-            let isEqual = validation.map { Self.contains($0, training) } ?? false
+            let boxes = try read(annotations, nil, part)
+            let hasPart = usesValidationPart && boxes.availableParts.contains(.validation)
+            let others = try hasPart ? read(annotations, nil, .validation) : nil
+            let isEqual = others.map { Self.contains($0, boxes) } ?? false
             if isEqual { Terminal.warn("Note: val has all photos of train, so some of them are held out instead.") }
-            self.validation = isEqual ? nil : validation
+            (training, validation) = (boxes, isEqual ? nil : others)
             return
         }
         let boxes = try read(annotations, nil, .training)

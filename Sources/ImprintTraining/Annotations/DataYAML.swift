@@ -117,12 +117,13 @@ struct DataYAML {
     private func value(_ key: String) throws(BoxAnnotationsError) -> (line: Int, value: Value)? {
         guard let index = lines.firstIndex(where: { $0.hasPrefix("\(key):") }) else { return nil }
         let text = Self.trimmed(lines[index].dropFirst(key.count + 1))
+        let value: Value
         switch text.first {
-        case nil: return (index + 1, .items(blockItems(from: index + 1)))
-        case "[", "{":
-            return (index + 1, .items(try flowItems([text] + lines[(index + 1)...], key: key, line: index + 1)))
-        default: return (index + 1, .text(text))
+        case nil: value = .items(blockItems(from: index + 1))
+        case "[", "{": value = .items(try flowItems([text] + lines[(index + 1)...], key: key, line: index + 1))
+        default: value = .text(text)
         }
+        return (index + 1, value)
     }
 
     /// Returns the items in the lines after a key.
