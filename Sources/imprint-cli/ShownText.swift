@@ -22,3 +22,11 @@ func visibleJSON(_ line: String) -> String {
         return "\\u" + String(repeating: "0", count: 4 - code.count) + code
     }.joined()
 }
+
+/// Formats a number of photos with their labels, as in "60 photos of 2 labels (cat, dog)".
+/// - Parameter logos: The labels of a detector's logos, whose photos without a logo also have a label; nil for a classifier.
+func photoSummary(_ count: Int, _ labels: [String], logos: [String]?) -> String {
+    let known = labels.filter { logos?.contains($0) ?? true }
+    return "\(counted(count, "photo")) of \(counted(known.count, "label")) (\(TextTable.list(known)))"
+        + (known.count < labels.count ? " and without a logo" : "")
+}
