@@ -117,8 +117,12 @@ enum Browser {
     }
 
     /// Waits until the steps reach a signal, and lets them continue with the address that `body` returns.
+    /// - Throws: `CocoaError` if the steps do not reach it within five minutes, for example because the browser has failed.
     static func answer(_ signal: URL, _ body: () async throws -> URL) async throws {
-        while !FileManager.default.fileExists(atPath: signal.path) { try await Task.sleep(for: .milliseconds(20)) }
+        for _ in 0..<15_000 where !FileManager.default.fileExists(atPath: signal.path) {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        guard FileManager.default.fileExists(atPath: signal.path) else { throw CocoaError(.fileReadNoSuchFile) }
         try Data(try await body().absoluteString.utf8).write(
             to: signal.appendingPathExtension("answer"), options: .atomic)
     }

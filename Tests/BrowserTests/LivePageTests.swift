@@ -53,8 +53,10 @@ import Testing
         }
     }
 
-    private func look(_ url: URL, _ view: Browser.View, until condition: String) async throws -> Browser.Sight<Seen> {
-        try await Browser.visit(url, view, waitingFor: condition, for: Self.expressions)
+    /// The values of the page at two moments.
+    private struct Followed: Decodable, Sendable {
+        let halfway: Seen
+        let end: Seen
     }
 
     @Test(
@@ -70,26 +72,23 @@ import Testing
             configuration.epochs = 5
             configuration.validation = .fraction(0.25)
             let server = try await LiveServer()
-            let view = Browser.View(width: width)
-            let folder = try ImageFolder(at: folder)
-            var follower: Task<Browser.Sight<Seen>, any Error>?
-            for try await event in ClassifierTrainer(photos: folder, configuration: configuration).start() {
+            let signal = folder.appending(path: "second-page")
+            let values = "({\(Self.expressions.map { "\($0): \($1)" }.joined(separator: ", "))})"
+            let steps: [Browser.Step] = [
+                .wait("document.querySelectorAll('.loss .training circle').length === 3"), .note("halfway", values),
+                // A second page opens while the first one stays open.
+                .page(2, signal: signal), .wait("document.body.dataset.finished === 'true'"), .note("end", values),
+            ]
+            let photos = try ImageFolder(at: folder)
+            var follower: Task<Browser.Sight<Followed>, any Error>?
+            for try await event in ClassifierTrainer(photos: photos, configuration: configuration).start() {
                 server.show(event)
                 guard case .epoch(let metrics, _) = event, metrics.epoch == 3 else { continue }
-                let halfway = "document.querySelectorAll('.loss .training circle').length === 3"
-                let seen = try await look(server.url, view, until: halfway).values
-                #expect(
-                    seen.points == [
-                        "loss training": 3, "loss validation": 3, "accuracy training": 3, "accuracy validation": 3,
-                        "learning-rate rate": 3,
-                    ])
-                #expect(seen.phase == "Epoch 3 of 5" && abs(seen.progress - 0.6) < 1e-3 && seen.total == 0)
-                #expect(seen.heading == "<b>bright & wide, dark" && seen.title.hasPrefix("Epoch 3 of 5"))
-                #expect(seen.overflow <= 0)
-                // Open a second page that stays until the end, and wait for its first response. A request of the first
-                // page may still wait for its response.
-                follower = Task { try await look(server.url, view, until: "document.body.dataset.finished === 'true'") }
-                // If the browser ends early, the page never gets a response.
+                follower = Task {
+                    try await Browser.visit(server.url, Browser.View(width: width), steps: steps)
+                }
+                try await Browser.answer(signal) { server.url }
+                // Wait for the first response to the second page.
                 for _ in 0..<3_000 where server.lastResponses.withLock({ $0.count }) < 2 {
                     try await Task.sleep(for: .milliseconds(20))
                 }
@@ -97,10 +96,18 @@ import Testing
             // A browser on a busy machine can need more than the default two seconds.
             await server.finish(waitingAtMost: .seconds(60))
             let sight = try #require(try await follower?.value)
-            let seen = sight.values
-            #expect(seen.points.count == 5 && seen.points.values.allSatisfy { $0 == 5 })
-            #expect(seen.phase == "Finished" && seen.progress == 1 && seen.title == "Finished" && seen.overflow <= 0)
-            #expect(seen.total == 8)
+            let (halfway, end) = (sight.values.halfway, sight.values.end)
+            #expect(
+                halfway.points == [
+                    "loss training": 3, "loss validation": 3, "accuracy training": 3, "accuracy validation": 3,
+                    "learning-rate rate": 3,
+                ])
+            #expect(halfway.phase == "Epoch 3 of 5" && abs(halfway.progress - 0.6) < 1e-3 && halfway.total == 0)
+            #expect(halfway.heading == "<b>bright & wide, dark" && halfway.title.hasPrefix("Epoch 3 of 5"))
+            #expect(halfway.overflow <= 0)
+            #expect(end.points.count == 5 && end.points.values.allSatisfy { $0 == 5 })
+            #expect(end.phase == "Finished" && end.progress == 1 && end.title == "Finished" && end.overflow <= 0)
+            #expect(end.total == 8)
             #expect(sight.console == [])
             #expect(sight.requests.allSatisfy { $0.hasPrefix(server.url.absoluteString) })
         }
