@@ -190,7 +190,7 @@ struct TrainingMonitor {
         bar.clear()
         if json {
             // Training continues even if the line cannot be written.
-            try? Terminal.report(EpochLine(metrics, seconds))
+            try? Terminal.report(TrainingEpochLine(metrics, seconds))
             return
         }
         var line =
@@ -217,7 +217,7 @@ struct TrainingMonitor {
 
     mutating func finish(_ result: TrainingResult, output: String) throws {
         guard let started, let record = result.model.training else { return }
-        let line = FinishedLine(
+        let line = TrainingFinishedLine(
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
             stopped: result.ending.isEarly,
@@ -316,64 +316,6 @@ struct TrainingMonitor {
     private func format(_ value: Float) -> String { String(format: "%.4f", value) }
 }
 
-private struct EpochLine: Encodable {
-    let event = "epoch"
-    let epoch: Int
-    let loss: Float
-    let accuracy: Float
-    @NullIfMissing var validationLoss: Float?
-    @NullIfMissing var validationAccuracy: Float?
-    /// Only present if the validation set has boxes.
-    let validationAveragePrecision: Float?
-    let learningRate: Float
-    let seconds: Double
-
-    init(_ metrics: EpochMetrics, _ seconds: Double) {
-        epoch = metrics.epoch
-        loss = metrics.loss
-        accuracy = metrics.accuracy
-        validationLoss = metrics.validationLoss
-        validationAccuracy = metrics.validationAccuracy
-        validationAveragePrecision = metrics.validationAveragePrecision
-        learningRate = metrics.learningRate
-        self.seconds = seconds
-    }
-}
-
-private struct FinishedLine: Encodable {
-    let event = "finished"
-    let accuracy: Float
-    let epochs: Int
-    let seconds: Double
-    let images: Int
-    let output: String
-    let ending: TrainingResult.Ending
-    let stopped: Bool
-    let keptEpoch: Int
-    let trainingImages: Int
-    let validationImages: Int
-    let leaked: Int?
-    let leaksAvoided: Int?
-    let recipe: String?
-    let recipeReason: String?
-    /// Only present if the run resumed with other photos.
-    let changedPhotos: ChangedPhotosLine?
-    let calibration: Calibration?
-    let skipped: [SkippedLine]
-    let lost: [SkippedLine]
-}
-
-/// The change of the photos since the checkpoint in JSON output.
-private struct ChangedPhotosLine: Encodable {
-    let new: Int
-    let missing: Int
-    let edited: Int
-
-    init(_ resumed: TrainingStart.Resumption) {
-        (new, missing, edited) = (resumed.newImages, resumed.missingImages, resumed.editedImages)
-    }
-}
-
 extension TrainingStart.Leakage {
     /// The number of validation images that resemble training images.
     fileprivate var leaked: Int {
@@ -383,17 +325,6 @@ extension TrainingStart.Leakage {
     /// The number of validation images that would resemble training images in a random split; nil without a split.
     fileprivate var avoided: Int? {
         if case .avoided(let images, _, _) = self { images } else { nil }
-    }
-}
-
-/// An unreadable image in JSON output.
-struct SkippedLine: Encodable {
-    let file: String
-    let reason: String
-
-    init(_ image: SkippedImage) {
-        file = image.url.path(percentEncoded: false)
-        reason = "\(image.reason)"
     }
 }
 
