@@ -28,7 +28,7 @@ struct DatasetOptions: ParsableArguments {
 
     @Option(
         help:
-            "The precision in which the model file stores parameters, not of predictions: float32, or float16 for half the size."
+            "The precision of the parameters in the model file: float32, or float16 for half the size. Predictions have an option of their own."
     )
     var precision = ClassifierConfiguration().precision
 

@@ -28,8 +28,8 @@ struct EvaluateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The bounding boxes of photos, to evaluate a detector: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. Of "
-                + "data.yaml, evaluate reads test, or else val.",
+            "The bounding boxes of photos, to evaluate a detector: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. From "
+                + "data.yaml, evaluate reads test or, without it, val.",
             valueName: "file"))
     var annotations: String?
 

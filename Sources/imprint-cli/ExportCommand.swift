@@ -49,7 +49,7 @@ struct ExportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The precision in which the file stores parameters, not of predictions: float32; float16 for half the size; or int8 for a "
+            "The precision of the parameters in the file: float32; float16 for half the size; or int8 for a "
                 + "quarter, for imprint only."))
     var precision = ModelFile.Storage.float32
 

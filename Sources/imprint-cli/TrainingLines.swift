@@ -2,6 +2,7 @@ internal import Foundation
 internal import Imprint
 internal import ImprintImages
 internal import ImprintModel
+internal import ImprintNetwork
 internal import ImprintTraining
 
 /// A completed epoch in JSON output.

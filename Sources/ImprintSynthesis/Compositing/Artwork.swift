@@ -78,8 +78,9 @@ public struct Artwork: Sendable {
         if name.hasSuffix(".json") || isName {
             do {
                 return Artwork(try DrawingRecipe.load(named: name))
-            } catch DrawingError.noSuchRecipe where FileStatus(file)?.isFolder == false {
-                // A file without an extension has the name.
+            } catch {
+                // A file without an extension can have the name.
+                guard case .noSuchRecipe = error, FileStatus(file)?.isFolder == false else { throw error }
             }
         }
         return try Artwork(contentsOf: file)

@@ -85,7 +85,7 @@ import Testing
                 folder: folder.appending(path: "run"), interval: .seconds(1000), resumes: true)
             let stopped = try await inProcesses(2) { try run($0, checkpoints, stops: true) }
             #expect(stopped.map(\.portions) == [[8], [8]])
-            #expect(stopped.allSatisfy(\.model.isEmpty))
+            #expect(stopped.allSatisfy { $0.model.isEmpty })
             let expected = try run(nil).model
             let resumed = try await inProcesses(2) { try run($0, checkpoints).model }
             #expect(resumed == [expected, expected])
