@@ -153,9 +153,9 @@ import Testing
                 let whole = try Data(contentsOf: file)
                 var changed = whole
                 changed[whole.count - 5] ^= 0x40
-                var impossible = Data(
-                    String(decoding: whole, as: UTF8.self).replacing("\\\"batch\\\":0", with: "\\\"batch\\\":-").utf8)
-                impossible.replaceSubrange(0..<8, with: whole[0..<8])
+                let batch = try #require(whole.range(of: Data("\\\"batch\\\":0".utf8)))
+                var impossible = whole
+                impossible[batch.upperBound - 1] = UInt8(ascii: "-")
                 // One training step more than were run: all values are valid, but the text differs.
                 let passes = try #require(whole.range(of: Data("\\\"passes\\\":1".utf8)))
                 var other = whole
