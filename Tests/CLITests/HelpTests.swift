@@ -107,7 +107,7 @@ import Testing
         "The help of --precision states whether it sets the computation or the stored parameters",
         arguments: [
             (["classify", "detect", "evaluate", "serve", "studio", "compare", "bench"], "compute"),
-            (["train", "train-detector", "export"], "stores parameters, not of predictions"),
+            (["train", "train-detector", "export"], "precision of the parameters"),
         ])
     func precisions(commands: [String], meaning: String) throws {
         for command in commands {
