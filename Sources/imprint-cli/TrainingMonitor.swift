@@ -239,7 +239,9 @@ struct TrainingMonitor {
                         + "\(count(line.epochs)) in \(clockTime(line.seconds)).", nil
                 ))
         }
-        show(result.ending, done: line.epochs, kept: line.keptEpoch, output)
+        let hasAveragePrecision = record.history.contains { $0.validationAveragePrecision != nil }
+        let criterion = hasAveragePrecision ? "highest mAP@.5:.95" : "lowest validation loss"
+        show(result.ending, done: line.epochs, kept: line.keptEpoch, criterion, output)
         if let reason = result.photoError {
             Terminal.warn(
                 "Error: training ended early because too few photos are left: \(reason) \(output) is "
@@ -282,7 +284,7 @@ struct TrainingMonitor {
             + (rises ? "; with so few validation photos, it is uncertain. Add photos." : ".")
     }
 
-    private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ output: String) {
+    private func show(_ ending: TrainingResult.Ending, done: Int, kept: Int, _ criterion: String, _ output: String) {
         guard kept > 0 else {
             Terminal.note(
                 (ending == .completed ? "" : "Stopped after \(count(done)). ")
@@ -292,11 +294,7 @@ struct TrainingMonitor {
         let best = kept < done ? "; \(output) is the model after \(unit) \(kept), the best" : ""
         switch ending {
         case .completed:
-            if kept < done {
-                let rule =
-                    bestRound?.validationAveragePrecision == nil ? "lowest validation loss" : "highest mAP@.5:.95"
-                Terminal.note("The model is from \(unit) \(kept), with the \(rule).")
-            }
+            if kept < done { Terminal.note("The model is from \(unit) \(kept), with the \(criterion).") }
         case .noImprovement:
             Terminal.note(
                 "Stopped early after \(count(done)): no improvement in validation loss for \(count(done - kept))\(best)."
