@@ -105,7 +105,7 @@ public struct Audit: Sendable {
     /// - Parameters:
     ///   - annotations: The photos. Findings about clipped and dropped boxes need annotations with recorded problems; see
     ///     `BoxAnnotations.init(contentsOf:photos:part:recordsProblems:threads:)`.
-    ///   - validation: The validation photos. Without them, folders such as "train" and "val" split the photos.
+    ///   - validation: The validation photos. Without them, data.yaml or folders such as "train" and "val" split the photos.
     ///   - threads: The number of threads; the result does not depend on it.
     ///   - onProgress: Called from time to time with the number of photos read so far.
     public init(
@@ -134,7 +134,7 @@ public struct Audit: Sendable {
     /// Audits annotated photos and their boxes.
     /// - Parameters:
     ///   - annotations: The photos, with recorded problems.
-    ///   - validation: The validation photos. Without them, folders such as "train" and "val" split the photos.
+    ///   - validation: The validation photos. Without them, data.yaml or folders such as "train" and "val" split the photos.
     ///   - workers: The thread pool.
     ///   - onProgress: Called from time to time with the number of photos read so far.
     package init(

@@ -137,6 +137,30 @@ import Testing
         }
     }
 
+    @Test(
+        "The keys of data.yaml tell the parts of a dataset split",
+        arguments: [
+            "train: images/2019\nval: images/2020", "train: first.txt\nval: second.txt",
+            "train: images/2019\ntest: images/2020",
+        ])
+    func statedParts(keys: String) throws {
+        try withTemporaryFolder { folder in
+            let files = [
+                "data.yaml": "names: [cat, dog]\n" + keys, "labels/2019/a.txt": "0 .5 .5 .5 .5",
+                "labels/2020/b.txt": "1 .5 .5 .5 .5", "first.txt": "images/2019/a.png\n",
+                "second.txt": "images/2020/b.png\n",
+            ]
+            try writeAnnotations(files, in: folder)
+            for photo in ["2019/a", "2020/b"] {
+                try writeAnnotatedPhoto(folder.appending(path: "images/\(photo).png"))
+            }
+            let audit = try audit(folder)
+            #expect(findings(audit, .acrossSplits).map { $0.files.map(\.lastPathComponent) } == [["b.png", "a.png"]])
+            #expect(findings(audit, .untrainedLabels).map(\.reason) == ["\"dog\": 1 photo"])
+            #expect(audit.randomSplit == nil)
+        }
+    }
+
     @Test("Names of files begin with a slash only if they are whole paths") func names() throws {
         try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { folder in
             try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { validation in

@@ -95,12 +95,13 @@ extension BoxAnnotations {
         return paths.map { $0.dropFirst(base).joined(separator: "/") }
     }
 
-    /// The part of the dataset split that each photo belongs to, by the names of its folders.
+    /// The part of the dataset split that each photo belongs to, according to data.yaml, or else by the names of its folders.
     ///
     /// Training photos and photos in other folders have 0, validation photos 1, test photos 2. All have 0 if there is only one part.
     var parts: [Int] {
-        let parts = relativePaths.map { path in
-            path.split(separator: "/").dropLast().lazy.compactMap(DatasetPart.init(folder:)).first
+        let parts = zip(photos, relativePaths).map { photo, path in
+            statedParts[photo.url]
+                ?? path.split(separator: "/").dropLast().lazy.compactMap(DatasetPart.init(folder:)).first
         }
         return Set(parts).count == 1 ? parts.map { _ in 0 } : parts.map { ($0 ?? .training).rawValue }
     }

@@ -59,6 +59,9 @@ public struct BoxAnnotations: Sendable {
     /// The parts of the dataset split that data.yaml names, including those that were not read; empty for other formats.
     package let availableParts: Set<DatasetPart>
 
+    /// The part of each photo according to data.yaml, by its location; empty if the annotations name no parts.
+    let statedParts: [URL: DatasetPart]
+
     /// Creates annotations that are known to be valid.
     package init(
         uncheckedLabels labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [],
@@ -67,7 +70,7 @@ public struct BoxAnnotations: Sendable {
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
-        availableParts = []
+        (availableParts, statedParts) = ([], [:])
     }
 
     /// The name of annotations from an app: a relative URL, so that its path is not resolved against the current folder.
@@ -133,12 +136,14 @@ public struct BoxAnnotations: Sendable {
                 file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "",
                 folders: contents.folders.reduce(into: []) { if !$0.contains($1) { $0.append($1) } })
         }
-        try self.init(collector, labels: contents.labels, availableParts: contents.availableParts)
+        try self.init(
+            collector, labels: contents.labels, availableParts: contents.availableParts, statedParts: contents.parts)
     }
 
     /// Creates annotations from the photos that were compared with their boxes.
     private init(
-        _ collector: BoxCollector, labels: [String], availableParts: Set<DatasetPart> = []
+        _ collector: BoxCollector, labels: [String], availableParts: Set<DatasetPart> = [],
+        statedParts: [URL: DatasetPart] = [:]
     ) throws(BoxAnnotationsError) {
         if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
             throw .noUsableBoxes(file: file, entry: entry, problem: problem)
@@ -155,7 +160,7 @@ public struct BoxAnnotations: Sendable {
         name = collector.source.displayPath
         problems = collector.problems
         withoutUsableBoxes = collector.withoutUsableBoxes
-        self.availableParts = availableParts
+        (self.availableParts, self.statedParts) = (availableParts, statedParts)
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.

@@ -11,6 +11,8 @@ struct AnnotationContents {
     var folders: [URL] = []
     /// The parts of the dataset split that the file names; empty if it names none.
     var availableParts: Set<DatasetPart> = []
+    /// The part of each photo, by its location; empty if the file names no parts.
+    var parts: [URL: DatasetPart] = [:]
 }
 
 /// A photo as an annotation file describes it.

@@ -55,6 +55,7 @@ struct YOLOAnnotations {
                 let text = textFile(of: photo)
                 isAnnotated = isAnnotated || text != nil
                 contents.photos.append(try statedPhoto(photo, text))
+                contents.parts[photo] = part
             }
         }
         contents.folders += roots
