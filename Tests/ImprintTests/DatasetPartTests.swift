@@ -88,6 +88,17 @@ import Testing
         }
     }
 
+    @Test("The error about a missing validation set names the keys that can name it") func missingValidation() throws {
+        try withDataset("test: images/test") { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: folder.appending(path: "set"), part: .validation)
+            }
+            let text =
+                "there is no key val or train, but test. Expected the photos of the validation set, such as val: "
+            #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
     @Test("Missing photos of a list are skipped, and the error names the folders if all are missing")
     func missingPhotos() throws {
         let lists = ["set/some.txt": "images/train/a.png\nx.png\n", "set/none.txt": "x.png\ny.png\n"]

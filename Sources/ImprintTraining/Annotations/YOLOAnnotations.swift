@@ -72,10 +72,13 @@ struct YOLOAnnotations {
     private func selectedParts() throws(BoxAnnotationsError) -> [DatasetPart] {
         let available = DatasetPart.allCases.filter { yaml.parts[$0] != nil }
         guard let part else { return available }
-        guard let nearest = available.last(where: { $0.rawValue <= part.rawValue }) else {
+        // The requested part, and the parts that stand for it.
+        let accepted = DatasetPart.allCases.prefix { $0.rawValue <= part.rawValue }
+        guard let nearest = available.last(where: accepted.contains) else {
+            let keys = accepted.reversed().map(\.yamlKey).joined(separator: " or ")
             throw .invalidEntry(
-                file: file, entry: "the file", found: "there is no key train, but \(available[0].yamlKey)",
-                expected: "the photos of the training set, such as train: images/train")
+                file: file, entry: "the file", found: "there is no key \(keys), but \(available[0].yamlKey)",
+                expected: "the photos of the \(part) set, such as \(part.yamlKey): images/\(part.yamlKey)")
         }
         return [nearest]
     }
