@@ -77,6 +77,7 @@ import Testing
             ("train: photos", "train: there is no "), ("train: photos", "set/photos. Expected a folder of photos"),
             ("val: images/val", "there is no key train, but val"), ("train: {a: b}", "train has \"a: b\""),
             ("train: [images/train", "train does not end"),
+            ("path: images\ntrain: images/train", "set/images/images/train. Expected a folder of photos"),
         ])
     func errors(keys: String, text: String) throws {
         try withDataset(keys) { folder in

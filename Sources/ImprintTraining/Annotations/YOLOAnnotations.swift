@@ -9,6 +9,8 @@ internal import ImprintImages
 struct YOLOAnnotations {
     private let file: URL
     private let root: URL
+    /// The folder that the relative paths in data.yaml start at.
+    private let base: URL
     /// The folder of the photos to read; nil for all photos of the data set.
     private let photoFolder: URL?
     /// The part of the data set to read; nil for all parts.
@@ -20,6 +22,7 @@ struct YOLOAnnotations {
         (self.file, photoFolder, self.part) = (file, photos, part)
         root = file.absoluteURL.deletingLastPathComponent()
         yaml = try DataYAML(file)
+        base = Self.base(of: yaml, root: root)
         guard !yaml.hasKeypoints else { throw .unsupported(file: file, found: "keypoints (kpt_shape)") }
     }
 
@@ -58,7 +61,7 @@ struct YOLOAnnotations {
                 contents.parts[photo] = part
             }
         }
-        contents.folders += roots
+        contents.folders.append(base)
         contents.warnings.note(.parts, "read the photos of \(names.joined(separator: " and "))")
         // The photos of a list can be missing.
         guard isAnnotated || !contents.photos.contains(where: { FileStatus($0.url) != nil }) else {
@@ -83,24 +86,25 @@ struct YOLOAnnotations {
         return [nearest]
     }
 
-    /// The folders that the paths in data.yaml can start at: `path`, and the folder of data.yaml, because `path` is often of another computer.
-    private var roots: [URL] {
-        guard let path = yaml.path else { return [root] }
-        return [path.hasPrefix("/") ? URL(filePath: path) : root.appending(path: path), root]
+    /// Returns the folder that the relative paths in data.yaml start at.
+    ///
+    /// It is `path`, or the folder of data.yaml if `path` does not exist, because `path` is often of another computer.
+    private static func base(of yaml: DataYAML, root: URL) -> URL {
+        guard let path = yaml.path else { return root }
+        let base = path.hasPrefix("/") ? URL(filePath: path) : root.appending(path: path)
+        return FileStatus(base)?.isFolder == true ? base : root
     }
 
     /// Returns the location of a folder or list that data.yaml names; as in Ultralytics, a wrong "../" at its start is ignored.
     private func location(_ name: String, key: String) throws(BoxAnnotationsError) -> URL {
         var candidates = [URL(filePath: name)]
         if !name.hasPrefix("/") {
-            candidates = roots.map { $0.appending(path: name) }
-            if name.hasPrefix("../") { candidates += roots.map { $0.appending(path: name.dropFirst(3)) } }
+            candidates = [base.appending(path: name)]
+            if name.hasPrefix("../") { candidates.append(base.appending(path: name.dropFirst(3))) }
         }
         candidates = candidates.map(\.standardizedFileURL)
         guard let location = candidates.first(where: { FileStatus($0) != nil }) else {
-            let paths = candidates.reduce(into: [String]()) { paths, candidate in
-                if !paths.contains(candidate.displayPath) { paths.append(candidate.displayPath) }
-            }
+            let paths = candidates.map(\.displayPath)
             throw .invalidEntry(
                 file: file, entry: key, found: "there is no \(paths.joined(separator: ", and no "))",
                 expected: "a folder of photos, or a text file with a list of photos")
@@ -113,7 +117,7 @@ struct YOLOAnnotations {
     /// Relative paths start at the folder of the list, or else at the folder of the data set.
     private func photos(_ source: URL) throws -> [URL] {
         if FileStatus(source)?.isFolder == true { return try ImageFolder.images(in: source) }
-        let finder = PhotoFinder(folders: [source.deletingLastPathComponent()] + roots)
+        let finder = PhotoFinder(folders: [source.deletingLastPathComponent(), base])
         return try annotationText(source).split(whereSeparator: \.isNewline)
             .map { $0.trimmingCharacters(in: .whitespaces) }.filter(PhotoFinder.isValid).map(finder.url)
     }
