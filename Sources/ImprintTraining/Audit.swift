@@ -18,8 +18,10 @@ public struct Audit: Sendable {
         public let label: String
         /// The number of training photos.
         public let images: Int
-        /// The number of validation photos; 0 without a validation folder.
+        /// The number of validation photos; 0 without a validation set.
         public let validationImages: Int
+        /// The number of test photos; nil without a test set.
+        public let testImages: Int?
     }
 
     /// The leakage of a random split.
@@ -63,6 +65,8 @@ public struct Audit: Sendable {
     public let trainingImages: Int
     /// The number of validation photos; 0 without a validation set.
     public let validationImages: Int
+    /// The number of test photos; 0 unless data.yaml or the folders of annotated photos name a test set.
+    public let testImages: Int
     /// The colour profiles from the most to the least frequent; empty if no photo has a profile.
     package var profilesByFrequency: [(name: String, count: Int)] {
         guard profiles.keys.contains(where: { $0 != "none" }) else { return [] }
@@ -151,7 +155,7 @@ public struct Audit: Sendable {
 
     /// Audits sources of photos.
     /// - Parameters:
-    ///   - parts: The part of the dataset split that each photo of all sources belongs to, 0 for training.
+    ///   - parts: The `DatasetPart` that each photo of all sources belongs to, as its raw value.
     ///   - boxes: The findings about the boxes of each source, if they are annotated.
     private init(
         _ sources: [any TrainingSource], parts: [Int], boxes: [BoxAudit] = [], workers: Workers,
@@ -169,14 +173,21 @@ public struct Audit: Sendable {
         let names = Set(sources.flatMap(\.labels)).sorted {
             $0.unicodeScalars.lexicographicallyPrecedes($1.unicodeScalars)
         }
+        func count(of part: DatasetPart, _ label: String? = nil) -> Int {
+            photos.count { photo in
+                photo.part == part.rawValue && (label.map { photo.labels.contains($0) } ?? true)
+            }
+        }
         labels = names.map { name in
             LabelCount(
-                label: name, images: photos.count { $0.labels.contains(name) && $0.part == 0 },
-                validationImages: photos.count { $0.labels.contains(name) && $0.part > 0 })
+                label: name, images: count(of: .training, name),
+                validationImages: count(of: .validation, name),
+                testImages: parts.contains(DatasetPart.test.rawValue) ? count(of: .test, name) : nil)
         }
         images = distinct.count
-        trainingImages = photos.count { $0.part == 0 }
-        validationImages = photos.count - trainingImages
+        trainingImages = count(of: .training)
+        validationImages = count(of: .validation)
+        testImages = count(of: .test)
         ignored = sources.reduce(0) { $0 + $1.ignored.count }
         var orientations: [Orientation: Int] = [:]
         var profiles: [String: Int] = [:]
@@ -240,13 +251,15 @@ public struct Audit: Sendable {
         }
     }
 
-    /// Returns the findings about labels that only validation photos have.
+    /// Returns the findings about labels that only validation and test photos have.
     private static func untrainedLabels(_ labels: [LabelCount]) -> [Finding] {
         let known = LabelSearch(labels.filter { $0.images > 0 }.map(\.label))
-        return labels.filter { $0.images == 0 && $0.validationImages > 0 }.map { label in
-            Finding(
+        return labels.compactMap { label in
+            let others = label.validationImages + (label.testImages ?? 0)
+            guard label.images == 0, others > 0 else { return nil }
+            return Finding(
                 kind: .untrainedLabels, files: [],
-                reason: "\(label.label.debugDescription): \(counted(label.validationImages, "photo"))"
+                reason: "\(label.label.debugDescription): \(counted(others, "photo"))"
                     + known.note(for: label.label))
         }
     }
@@ -293,7 +306,7 @@ private struct SimilarPhotos {
 private struct Photo {
     let url: URL
     let labels: [String]
-    /// The part of the dataset split: 0 for a training photo.
+    /// The raw value of the `DatasetPart`: 0 for a training photo.
     let part: Int
     /// The metadata of the file; nil if it cannot be read.
     let facts: ImageInformation?

@@ -161,6 +161,28 @@ import Testing
         }
     }
 
+    @Test("The photos of the validation set and of the test set are counted separately") func testSet() throws {
+        try withTemporaryFolder { folder in
+            var files = ["data.yaml": "names: [cat]"]
+            for (part, count) in [("train", 3), ("val", 2), ("test", 1)] {
+                for index in 0..<count {
+                    try writeAnnotatedPhoto(folder.appending(path: "images/\(part)/\(index).png"))
+                    files["labels/\(part)/\(index).txt"] = "0 .5 .5 .5 .5"
+                }
+            }
+            try writeAnnotations(files, in: folder)
+            let audit = try audit(folder)
+            #expect((audit.trainingImages, audit.validationImages, audit.testImages) == (3, 2, 1))
+            #expect(audit.labels.map(\.validationImages) == [2] && audit.labels.map(\.testImages) == [1])
+            let page = AuditReport(audit, title: "Audit").html
+            #expect(page.contains("photos for training, 2 for validation and 1 for testing, of 1 label"))
+            #expect(page.contains("3 + 2 + 1</span>"))
+            try FileManager.default.removeItem(at: folder.appending(path: "images/test"))
+            let line = try JSONEncoder().encode(try self.audit(folder).labels)
+            #expect(!String(decoding: line, as: UTF8.self).contains("testImages"))
+        }
+    }
+
     @Test("Names of files begin with a slash only if they are whole paths") func names() throws {
         try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { folder in
             try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { validation in

@@ -55,8 +55,13 @@ package struct AuditReport: Sendable {
     private static func photos(_ audit: Audit) -> String {
         let labels = counted(audit.labels.count, "label")
         let noun = audit.trainingImages == 1 ? "photo" : "photos"
-        guard audit.validationImages > 0 else { return "\(noun) of \(labels)" }
-        return "\(noun) for training and \(audit.validationImages) for validation, of \(labels)"
+        switch (audit.validationImages, audit.testImages) {
+        case (0, 0): return "\(noun) of \(labels)"
+        case (let validation, 0): return "\(noun) for training and \(validation) for validation, of \(labels)"
+        case (0, let test): return "\(noun) for training and \(test) for testing, of \(labels)"
+        case (let validation, let test):
+            return "\(noun) for training, \(validation) for validation and \(test) for testing, of \(labels)"
+        }
     }
 
     private static func contents(_ sections: [(Audit.Finding.Kind, [Audit.Finding])]) -> String {

@@ -24,24 +24,27 @@ enum DataSection {
         return labels.map {
             Audit.LabelCount(
                 label: $0, images: count(record?.trainingImages, $0),
-                validationImages: count(record?.validationImages, $0))
+                validationImages: count(record?.validationImages, $0), testImages: nil)
         }
     }
 
     /// Returns a bar chart of the number of photos of each label.
     static func bars(_ labels: [Audit.LabelCount]) -> String {
-        let maximum = Double(max(labels.map { $0.images + $0.validationImages }.max() ?? 1, 1))
+        let maximum = Double(max(labels.map { $0.images + $0.validationImages + ($0.testImages ?? 0) }.max() ?? 1, 1))
         let validates = labels.contains { $0.validationImages > 0 }
+        let hasTestSet = labels.contains { $0.testImages != nil }
         let bars = labels.map { label in
             func part(_ count: Int) -> String {
                 count == 0 ? "" : "<i style=\"width: \(String(format: "%.2f", 100 * Double(count) / maximum))%\"></i>"
             }
-            let count =
-                validates ? "\(grouped(label.images)) + \(grouped(label.validationImages))" : grouped(label.images)
-            return "<span>\(isolated(label.label))</span><div class=\"bar\">\(part(label.images))"
-                + "\(part(label.validationImages))</div><span>\(count)</span>"
+            var counts = [label.images]
+            if validates { counts.append(label.validationImages) }
+            if hasTestSet { counts.append(label.testImages ?? 0) }
+            return "<span>\(isolated(label.label))</span><div class=\"bar\">\(counts.map(part).joined())</div>"
+                + "<span>\(counts.map(grouped).joined(separator: " + "))</span>"
         }
-        let note = validates ? "\n<p class=\"more\">Training photos + validation photos.</p>" : ""
+        let sets = ["Training photos"] + (validates ? ["validation photos"] : []) + (hasTestSet ? ["test photos"] : [])
+        let note = sets.count > 1 ? "\n<p class=\"more\">\(sets.joined(separator: " + ")).</p>" : ""
         return "<div class=\"bars\">\n\(bars.joined(separator: "\n"))\n</div>\(note)"
     }
 
