@@ -25,7 +25,8 @@ struct LabelListParser {
     func entries() throws(LabelListError) -> [LabelListEntry] {
         let kind = FileKind(Array(bytes))
         switch kind {
-        case .text(.xml) where isPascalVOC: throw fail(.hasBoxes(format: "Pascal VOC"))
+        case .text(.xml) where BoxFormat(bytes, of: file) == .pascalVOC:
+            throw fail(.hasBoxes(format: BoxFormat.pascalVOC.rawValue))
         case .text(.empty), .text(.whiteSpace), .text(.json), .text(.plain), .unknown: break
         default: throw fail(.otherKind(found: kind.name))
         }
@@ -38,8 +39,8 @@ struct LabelListParser {
             default: return try table()
             }
         } catch {
-            if let format = formatOfBoxes { throw fail(.hasBoxes(format: format)) }
-            if isYAML { throw fail(.otherKind(found: "YAML")) }
+            if let format = BoxFormat(bytes, of: file) { throw fail(.hasBoxes(format: format.rawValue)) }
+            if BoxFormat(onlyPossibleIn: bytes, of: file) == .yolo { throw fail(.otherKind(found: "YAML")) }
             throw error
         }
     }
@@ -59,61 +60,6 @@ struct LabelListParser {
     private func text(_ bytes: some Sequence<UInt8>) -> String { String(decoding: Array(bytes), as: UTF8.self) }
 
     private func trimmed(_ text: some StringProtocol) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
-}
-
-// MARK: Annotations
-
-extension LabelListParser {
-    /// The format of bounding boxes that a wrong file contains, or nil.
-    private var formatOfBoxes: String? {
-        if isPascalVOC { return "Pascal VOC" }
-        if isYAML { return isYOLO ? "YOLO" : nil }
-        let keys = keysOfFirstObject
-        guard keys.contains("annotations") || keys.contains("annotation") else { return nil }
-        if keys.contains("images") { return "COCO" }
-        return keys.contains("image") || keys.contains("imagefilename") ? "Create ML" : nil
-    }
-
-    /// Whether the file is an XML file of Pascal VOC.
-    private var isPascalVOC: Bool {
-        let start = text(bytes.prefix(FileKind.prefixLength)).drop(while: \.isWhitespace)
-        return start.hasPrefix("<") && start.contains("<annotation")
-    }
-
-    /// Whether the file has the extension of a YAML file.
-    private var isYAML: Bool { ["yaml", "yml"].contains(file.pathExtension.lowercased()) }
-
-    /// Whether a YAML file describes a data set of YOLO: it names the labels, and folders or lists of photos.
-    private var isYOLO: Bool {
-        let lines = text(bytes).split(whereSeparator: \.isNewline)
-        func has(_ key: String) -> Bool { lines.contains { $0.hasPrefix("\(key):") } }
-        return has("names") && ["path", "train", "val"].contains(where: has)
-    }
-
-    /// The keys of the JSON object that the file is, or of the first object in its array.
-    private var keysOfFirstObject: Set<String> {
-        var keys: Set<String> = []
-        var depth = 0
-        var strings = JSONStrings()
-        /// The last string, with its quotes.
-        var string = bytes.startIndex..<bytes.startIndex
-        for (index, byte) in zip(bytes.indices, bytes) {
-            if strings.contains(byte) {
-                string = (string.upperBound == index ? string.lowerBound : index)..<(index + 1)
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: ":") where depth == 1: keys.insert(text(bytes[string].dropFirst().dropLast()))
-            case UInt8(ascii: "{"): depth += 1
-            case UInt8(ascii: "["): depth += depth > 0 ? 1 : 0
-            case UInt8(ascii: "]"), UInt8(ascii: "}"):
-                depth -= 1
-                if depth <= 0 { return keys }
-            default: continue
-            }
-        }
-        return keys
-    }
 }
 
 // MARK: CSV
@@ -290,7 +236,7 @@ extension LabelListParser {
 }
 
 /// Finds the strings in JSON.
-private struct JSONStrings {
+struct JSONStrings {
     private var isOpen = false
     private var isEscaped = false
 

@@ -56,9 +56,10 @@ extension DrawingRecipe {
 
     /// Creates a recipe from JSON; errors name `file`.
     init(_ data: Data, file: URL) throws(DrawingError) {
-        let value = try? JSONSerialization.jsonObject(with: data)
-        if let format = Self.formatOfBoxes(value) { throw .hasBoxes(file: file, format: format) }
-        guard let content = value as? [String: Any] else { throw .notAnObject(file: file) }
+        if let format = BoxFormat(data, of: file) { throw .hasBoxes(file: file, format: format.rawValue) }
+        guard let content = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
+            throw .notAnObject(file: file)
+        }
         // The version is checked first, because other fields of a newer format may have another meaning.
         if let format = content["format"] as? Int, format != Self.formatVersion {
             throw .invalidField(
@@ -77,15 +78,6 @@ extension DrawingRecipe {
     }
 
     static let formatVersion = 1
-
-    /// Returns the format of bounding boxes in JSON; nil for other content.
-    private static func formatOfBoxes(_ value: Any?) -> String? {
-        if let object = value as? [String: Any] {
-            return object["images"] is [Any] && object["annotations"] is [Any] ? "COCO" : nil
-        }
-        let first = (value as? [Any])?.first as? [String: Any]
-        return first?["annotations"] is [Any] || first?["annotation"] is [Any] ? "Create ML" : nil
-    }
 
     /// The validation result of one field.
     private typealias Check = (isValid: Bool, field: String, found: String, expected: String)

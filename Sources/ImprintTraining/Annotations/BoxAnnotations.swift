@@ -200,19 +200,17 @@ public struct BoxAnnotations: Sendable {
     }
 
     private static func file(_ url: URL, photos: URL?, part: DatasetPart?) throws -> AnnotationContents {
-        if ["yaml", "yml"].contains(url.pathExtension.lowercased()) {
-            return try YOLOAnnotations(url, photos: photos, part: part).contents()
-        }
         let data = try annotationData(url)
         let finder = PhotoFinder(annotationFile: url, photos: photos)
-        switch data.first(where: { !(0x09...0x0D).contains($0) && $0 != 0x20 }) {
-        case UInt8(ascii: "{"): return try COCOAnnotations(data, file: url).contents(finder)
-        case UInt8(ascii: "["): return try CreateMLAnnotations(data, file: url).contents(finder)
-        case UInt8(ascii: "<"): return try VOCAnnotations(file: url, photos: photos).contents()
-        case nil: throw BoxAnnotationsError.unknownFormat(file: url, found: "an empty file")
-        default:
+        // The reader of the only possible format explains best why its content is wrong.
+        switch BoxFormat(onlyPossibleIn: data, of: url) {
+        case .yolo: return try YOLOAnnotations(url, photos: photos, part: part).contents()
+        case .coco: return try COCOAnnotations(data, file: url).contents(finder)
+        case .createML: return try CreateMLAnnotations(data, file: url).contents(finder)
+        case .pascalVOC: return try VOCAnnotations(file: url, photos: photos).contents()
+        case nil:
             let kind = FileKind([UInt8](data))
-            let isText = if case .text = kind { true } else { kind == .unknown }
+            let isText = kind == .text(.plain) || kind == .unknown
             throw BoxAnnotationsError.unknownFormat(
                 file: url, found: isText ? "\(kind.name) that is neither JSON nor XML" : kind.name)
         }

@@ -1,0 +1,80 @@
+package import Foundation
+
+/// A file format of photos with bounding boxes; raw values are names.
+package enum BoxFormat: String, Sendable {
+    case coco = "COCO"
+    case createML = "Create ML"
+    case yolo = "YOLO"
+    case pascalVOC = "Pascal VOC"
+
+    /// Recognizes the format of a file from the extension of its name and from its content; nil if the file has no boxes.
+    /// - Parameters:
+    ///   - content: The whole content, without a byte order mark.
+    ///   - file: The file, which is not read.
+    package init?(_ content: some Collection<UInt8>, of file: URL) {
+        guard let format = Self(onlyPossibleIn: content, of: file), format.fits(ArraySlice(content)) else { return nil }
+        self = format
+    }
+
+    /// Returns the only format of boxes that a file can have, from its extension or the first character of its content; nil if it can have none.
+    ///
+    /// The file may still be of another kind, such as a list of photos in JSON.
+    package init?(onlyPossibleIn content: some Collection<UInt8>, of file: URL) {
+        if ["yaml", "yml"].contains(file.pathExtension.lowercased()) {
+            self = .yolo
+            return
+        }
+        switch content.first(where: { !(0x09...0x0D).contains($0) && $0 != 0x20 }) {
+        case UInt8(ascii: "{"): self = .coco
+        case UInt8(ascii: "["): self = .createML
+        case UInt8(ascii: "<"): self = .pascalVOC
+        default: return nil
+        }
+    }
+
+    /// Whether content that can only have this format does have it.
+    private func fits(_ content: ArraySlice<UInt8>) -> Bool {
+        switch self {
+        case .coco: Self.keysOfFirstObject(content).isSuperset(of: ["images", "annotations"])
+        case .createML:
+            !Self.keysOfFirstObject(content).isDisjoint(with: ["annotations", "annotation"])
+                && !Self.keysOfFirstObject(content).isDisjoint(with: ["image", "imagefilename"])
+        case .yolo: Self.isYOLO(content)
+        case .pascalVOC: Self.text(content.prefix(FileKind.prefixLength)).contains("<annotation")
+        }
+    }
+
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    /// Whether YAML describes a data set of YOLO: it names the labels, and folders or lists of photos.
+    private static func isYOLO(_ content: ArraySlice<UInt8>) -> Bool {
+        let lines = text(content).split(whereSeparator: \.isNewline)
+        func has(_ key: String) -> Bool { lines.contains { $0.hasPrefix("\(key):") } }
+        return has("names") && ["path", "train", "val", "validation", "test"].contains(where: has)
+    }
+
+    /// Returns the keys of the JSON object that the content is, or of the first object in its array.
+    private static func keysOfFirstObject(_ content: ArraySlice<UInt8>) -> Set<String> {
+        var keys: Set<String> = []
+        var depth = 0
+        var strings = JSONStrings()
+        /// The last string, with its quotes.
+        var string = content.startIndex..<content.startIndex
+        for (index, byte) in zip(content.indices, content) {
+            if strings.contains(byte) {
+                string = (string.upperBound == index ? string.lowerBound : index)..<(index + 1)
+                continue
+            }
+            switch byte {
+            case UInt8(ascii: ":") where depth == 1: keys.insert(text(content[string].dropFirst().dropLast()))
+            case UInt8(ascii: "{"): depth += 1
+            case UInt8(ascii: "["): depth += depth > 0 ? 1 : 0
+            case UInt8(ascii: "]"), UInt8(ascii: "}"):
+                depth -= 1
+                if depth <= 0 { return keys }
+            default: continue
+            }
+        }
+        return keys
+    }
+}
