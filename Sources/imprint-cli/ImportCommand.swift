@@ -160,9 +160,14 @@ struct ImportCommand: ParsableCommand {
     private func labelList(_ text: String) throws -> [String] {
         let list: [String]
         if FileManager.default.fileExists(atPath: text) {
-            guard let data = try contents(ofFileOrPipe: text, limit: 16 << 20),
-                let lines = String(data: data, encoding: .utf8)
-            else { throw FileError.cannotRead(path: text, reason: "it is not a list of labels in UTF-8") }
+            let limit = 16 << 20
+            guard let data = try contents(ofFileOrPipe: text, limit: limit) else {
+                throw FileError.cannotRead(
+                    path: text, reason: "it has more than \(limit) bytes, expected a smaller list of labels")
+            }
+            guard let lines = String(data: data, encoding: .utf8) else {
+                throw FileError.cannotRead(path: text, reason: "it is not a list of labels in UTF-8")
+            }
             list = lines.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
         } else if !text.contains(","), text.contains("/") || text.hasSuffix(".txt") {
             throw FileError.cannotRead(text, errno: ENOENT)

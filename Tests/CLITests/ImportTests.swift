@@ -82,6 +82,7 @@ import Testing
             ("gemm.onnx --output m --labels none.txt", 1, "none.txt: cannot be read (No such file or directory)"),
             ("gemm.onnx --output m --labels a,,c", 64, "has an empty label"),
             ("gemm.onnx --output m --labels gemm.onnx", 1, "it is not a list of labels in UTF-8"),
+            ("gemm.onnx --output m --labels large.txt", 1, "it has more than 16777216 bytes, expected a smaller list"),
             ("gemm.onnx --output m --labels /dev/zero", 1, "/dev/zero: cannot be read (it is a device"),
             ("gemm.onnx --output packed.prototxt", 64, "the file exists and is not a model file"),
             ("packed.caffemodel --output m", 1, "--prototxt names the file."),
@@ -99,6 +100,10 @@ import Testing
         try withTemporaryFolder { folder in
             try copy(
                 "ONNX/gemm.onnx", "Caffe/packed.caffemodel", "Caffe/packed.prototxt", "Checkpoints/zip.pth", to: folder)
+            // A sparse file.
+            let large = folder.appending(path: "large.txt")
+            try Data().write(to: large)
+            try FileHandle(forWritingTo: large).truncate(atOffset: (16 << 20) + 1)
             let run = try shell("$imprint import \(arguments)", folder: folder)
             #expect(run.status == status && run.errors.contains(message), "\(run.errors)")
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "m").path))
