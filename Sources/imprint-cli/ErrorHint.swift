@@ -113,7 +113,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
         case .checkpoint: "\(resumingCommand(error.path)) finishes the run and writes a model."
         case .personalization: personalizationHint(error.path, command)
         case .notAPersonalization: "imprint personalize writes a personalization."
-        case .foreign: hint(toImport: .pyTorch, "a PyTorch checkpoint", error.path)
+        case .foreign: hint(toImport: .safetensors, "a PyTorch checkpoint", error.path)
         default: nil
         }
     case FileError.cannotRead(let path, _) where path.hasSuffix(".mlpackage") && FileStatus(URL(filePath: path)) != nil:
@@ -162,10 +162,10 @@ private func hint(forWrongModel error: SafetensorsError) -> String? {
 private func hint(toImport format: ModelFormat, _ name: String, _ path: String) -> String {
     var (options, end) = ("", "")
     switch format {
-    case .onnx, .coreML, .safetensors: break
+    case .onnx, .coreML: break
     case .caffe: options = " --prototxt deploy.prototxt"
     case .tensorFlowLite: options = " --detector blazeface"
-    case .pyTorch, .legacyPyTorch:
+    case .pyTorch, .legacyPyTorch, .safetensors:
         (options, end) = (" --architecture NAME", "; imprint import --help lists the architectures.")
     case .hdf5:
         return
