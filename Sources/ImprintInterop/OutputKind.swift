@@ -100,15 +100,18 @@ extension OutputKind {
     }
 
     /// The formats of extensions, except those of images.
-    private static let formats = [
-        "imprint": "a model file", "safetensors": "a safetensors file", "onnx": "an ONNX model",
-        "mlmodel": "a Core ML model", "mlpackage": "a Core ML package, which is a folder",
-        "caffemodel": "a Caffe model", "prototxt": "a Caffe network", "pt": "a PyTorch checkpoint",
-        "pth": "a PyTorch checkpoint", "tflite": "a TensorFlow Lite model", "html": "an HTML page",
-        "htm": "an HTML page", "csv": "a CSV table", "json": "a JSON file", "jsonl": "a JSON Lines file",
-        "txt": "a text file", "sig": "a signature", "svg": "an SVG drawing", "pdf": "a PDF document",
-        "zip": "a ZIP archive",
-    ]
+    private static let formats: [String: String] = {
+        let models = ModelFormat.allCases.flatMap { format in format.fileExtensions.map { ($0, format.name) } }
+        let others = [
+            "prototxt": "a Caffe network", "html": "an HTML page", "htm": "an HTML page", "csv": "a CSV table",
+            "json": "a JSON file", "jsonl": "a JSON Lines file", "txt": "a text file", "sig": "a signature",
+            "svg": "an SVG drawing", "pdf": "a PDF document", "zip": "a ZIP archive",
+            // These extensions say more than the format of the model.
+            "imprint": "a model file", "safetensors": "a safetensors file",
+            "mlpackage": "a Core ML package, which is a folder",
+        ]
+        return Dictionary(models, uniquingKeysWith: { first, _ in first }).merging(others) { _, other in other }
+    }()
 }
 
 // MARK: Signatures

@@ -166,10 +166,12 @@ func resolvedPath(_ path: String) -> String {
 /// Checks the path of `--contact-sheet` like any output path, and checks its file name extension.
 func checkContactSheet(_ path: String, inputs: [(role: String, path: String)] = []) throws {
     try checkOutputs([OutputFile(option: "--contact-sheet", path: path, kind: .contactSheet)], inputs: inputs)
-    guard ["png", "jpg", "jpeg"].contains(URL(filePath: path).pathExtension.lowercased()) else {
+    let extensions = OutputKind.contactSheet.fileExtensions
+    guard extensions.contains(URL(filePath: path).pathExtension.lowercased()) else {
+        let names = extensions.map { ".\($0)" }
         throw ValidationError(
-            "--contact-sheet: \(path): the image format is not supported, expected a name that ends in .png, .jpg or .jpeg."
-        )
+            "--contact-sheet: \(path): the image format is not supported, expected a name that ends in "
+                + "\(names.dropLast().joined(separator: ", ")) or \(names.last ?? "").")
     }
 }
 

@@ -205,6 +205,8 @@ import Testing
             ("detect m a.jpg --coco o.csv", "a CSV table, expected a COCO file of detections"),
             ("sign m --private-key k -o o.imprint", "a model file, expected a model signature"),
             ("augment photos --contact-sheet o.html", "an HTML page, expected a contact sheet"),
+            ("train photos -o o.h5", "an HDF5 file (Keras or Caffe), expected a model file"),
+            ("train photos -o o.gguf", "a GGUF model, expected a model file"),
         ])
     func otherExtensions(command: String, message: String) throws {
         try withTemporaryFolder { folder in
