@@ -88,6 +88,13 @@ package struct LabelSearch: Sendable {
     /// Labels with other digits are not near, because they are probably numbered.
     /// - Returns: The label; nil if none is near, or if a label is equal or similar to the text.
     package func nearest(to text: String) -> String? {
+        var comparisons = 0
+        return nearest(to: text, comparisons: &comparisons)
+    }
+
+    /// Returns the label of `nearest(to:)`.
+    /// - Parameter comparisons: Increases by the number of compared pairs of characters, which measures the time.
+    package func nearest(to text: String, comparisons: inout Int) -> String? {
         let spelling = folded(text)
         let key = Array(spelling)
         guard similarLabels[spelling] == nil, key.count < Self.keyLimit else { return nil }
@@ -95,7 +102,7 @@ package struct LabelSearch: Sendable {
         var nearest: (label: String, index: Int)?
         for count in (key.count - limit)...(key.count + limit) where limit > 0 {
             for entry in entries[count] ?? [] {
-                guard let distance = editDistance(key, entry.key, limit: limit),
+                guard let distance = editDistance(key, entry.key, limit: limit, comparisons: &comparisons),
                     distance < limit || entry.index < nearest?.index ?? .max,
                     key.filter(\.isNumber) == entry.key.filter(\.isNumber)
                 else { continue }
@@ -118,6 +125,15 @@ package func editDistance(_ first: String, _ second: String) -> Int {
 ///
 /// The time is proportional to the limit and to the number of characters of the shorter text, and less if the texts differ early.
 package func editDistance(_ first: [Character], _ second: [Character], limit: Int) -> Int? {
+    var comparisons = 0
+    return editDistance(first, second, limit: limit, comparisons: &comparisons)
+}
+
+/// Returns the distance of `editDistance(_:_:limit:)`.
+/// - Parameter comparisons: Increases by the number of compared pairs of characters.
+private func editDistance(
+    _ first: [Character], _ second: [Character], limit: Int, comparisons: inout Int
+) -> Int? {
     guard abs(first.count - second.count) <= limit else { return nil }
     guard !second.isEmpty else { return first.count }
     // Only the columns at most `limit` from the diagonal can have a distance of at most `limit`.
@@ -125,6 +141,7 @@ package func editDistance(_ first: [Character], _ second: [Character], limit: In
     for (index, character) in first.enumerated() {
         let row = index + 1
         let columns = max(1, row - limit)...min(second.count, row + limit)
+        comparisons += columns.count
         var diagonal = distances[columns.lowerBound - 1]
         distances[columns.lowerBound - 1] = columns.lowerBound == 1 ? row : limit + 1
         var minimum = distances[columns.lowerBound - 1]
