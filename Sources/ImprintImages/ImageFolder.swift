@@ -105,6 +105,11 @@ public struct ImageFolder: Sendable {
     /// The label of photos without a logo, unless the name of a folder is their label.
     public static let noLogoLabel = "none"
 
+    /// Returns the first of some labels that is `noLogoLabel` or looks like it, apart from its case; nil if there is none.
+    package static func reservedLabel(in labels: [String]) -> String? {
+        labels.contains(noLogoLabel) ? noLogoLabel : similarLabel(to: noLogoLabel, in: labels, looksEqual: true)
+    }
+
     /// Creates a data set from classes, each with the paths of its files relative to the folder.
     private init(
         _ url: URL, _ classes: [(label: String, paths: [String])], ignored others: [URL]

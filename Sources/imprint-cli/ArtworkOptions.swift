@@ -77,7 +77,7 @@ struct ArtworkOptions: ParsableArguments {
             throw ValidationError(
                 "--artwork \(label)=…: the label contains \"/\" or begins with \".\". Expected the name of a folder.")
         }
-        for label in labels where label == ImageFolder.noLogoLabel {
+        if let label = ImageFolder.reservedLabel(in: labels) {
             throw ValidationError(
                 "--artwork \(label)=…: this label is reserved for photos without a logo. Choose another label.")
         }

@@ -122,8 +122,7 @@ struct DetectorTask: TrainingTask {
         }
         if let photos { return photos.labels }
         let noLogo = ImageFolder.noLogoLabel
-        let taken = logos.contains(noLogo) ? noLogo : similarLabel(to: noLogo, in: logos, looksEqual: true)
-        if let taken {
+        if let taken = ImageFolder.reservedLabel(in: logos) {
             throw .invalidSetting(
                 name: annotations == nil ? "artwork" : "annotations", found: "the label \(taken)",
                 expected: "another label: \(noLogo) is for photos that show no logo")
