@@ -26,10 +26,7 @@ struct DatasetOptions: ParsableArguments {
     @Option(help: "The random seed; the same seed gives the same model. (default: 0)", transform: seedNumber)
     var seed: UInt64 = ClassifierHyperparameters().seed
 
-    @Option(
-        help:
-            "The precision of the parameters in the model file: float32, or float16 for half the size. Predictions have an option of their own."
-    )
+    @Option(help: "The precision of the parameters in the model file: float32, or float16 for half the size.")
     var precision = ClassifierConfiguration().precision
 
     @Option(

@@ -42,8 +42,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The bounding boxes of all objects in some photos: a file or folder in COCO, Create ML, YOLO or Pascal VOC format. The "
-                + "photos are beside it. --validation then names other annotations, or a folder of some of these photos. Of "
-                + "data.yaml, train and val are the training and the validation set.",
+                + "photos are beside it. --validation then names other annotations, or a folder of some of these photos. From "
+                + "data.yaml, train-detector reads train for training and val for validation.",
             valueName: "file"))
     var annotations: String?
 
