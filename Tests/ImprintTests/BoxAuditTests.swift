@@ -155,8 +155,9 @@ import Testing
                 try writeAnnotatedPhoto(folder.appending(path: "images/\(photo).png"))
             }
             let audit = try audit(folder)
-            #expect(findings(audit, .acrossSplits).map { $0.files.map(\.lastPathComponent) } == [["b.png", "a.png"]])
-            #expect(findings(audit, .untrainedLabels).map(\.reason) == ["\"dog\": 1 photo"])
+            let leaks = findings(audit, .acrossSplits).map { finding in finding.files.map { $0.lastPathComponent } }
+            #expect(leaks == [["b.png", "a.png"]])
+            #expect(findings(audit, .untrainedLabels).map { $0.reason } == ["\"dog\": 1 photo"])
             #expect(audit.randomSplit == nil)
         }
     }
@@ -173,7 +174,7 @@ import Testing
             try writeAnnotations(files, in: folder)
             let audit = try audit(folder)
             #expect((audit.trainingImages, audit.validationImages, audit.testImages) == (3, 2, 1))
-            #expect(audit.labels.map(\.validationImages) == [2] && audit.labels.map(\.testImages) == [1])
+            #expect(audit.labels.map { $0.validationImages } == [2] && audit.labels.map { $0.testImages } == [1])
             let page = AuditReport(audit, title: "Audit").html
             #expect(page.contains("photos for training, 2 for validation and 1 for testing, of 1 label"))
             #expect(page.contains("3 + 2 + 1</span>"))
