@@ -1,6 +1,7 @@
 import Foundation
 import ImprintCore
 import ImprintImages
+import Synchronization
 import TestSupport
 import Testing
 
@@ -29,12 +30,14 @@ import Testing
         let items: [TrainingPhoto]
         let digest = "photos"
 
-        /// - Parameter unreadableCount: The number of photos of the second label that are unreadable.
-        init(in folder: URL, unreadableCount: Int) {
+        /// - Parameters:
+        ///   - unreadableCount: The number of photos of the second label that are unreadable.
+        ///   - isAffected: Whether they are unreadable now.
+        init(in folder: URL, unreadableCount: Int, isAffected: @escaping @Sendable () -> Bool = { true }) {
             items = ["cross", "other"].enumerated().flatMap { label, name in
                 (0..<6).map { index in
                     TrainingPhoto(identifier: "\(name)/\(index)", labels: [label]) {
-                        guard label == 0 || index >= unreadableCount else { throw CocoaError(.fileReadNoPermission) }
+                        if label == 1, index < unreadableCount, isAffected() { throw CocoaError(.fileReadNoPermission) }
                         return try Data(contentsOf: folder.appending(path: "\(name)/\(index).png"))
                     }
                 }
@@ -81,6 +84,40 @@ import Testing
                 }
                 #expect(errors.allSatisfy { $0.contains("other") && !$0.contains("process 1 has failed") }, "\(errors)")
             }
+        }
+    }
+
+    @Test("If a run stops in a scan, all processes know the photos that only one of them could not read in it")
+    func stopWithUnreadablePhotos() async throws {
+        try await withTemporaryFolder { folder in
+            let artwork = try writeCross(to: folder)
+            let photos = folder.appending(path: "photos")
+            try writeNoise(to: photos, labels: ["cross", "other"], count: 6) { _, _, _, _ in }
+            let results = try await inProcesses(2) { group -> [String] in
+                let isMining = Mutex(false)
+                var stops = false
+                let source = Photos(in: photos, unreadableCount: group.isFirst ? 0 : 6) { isMining.withLock { $0 } }
+                let result = try trainDetector(
+                    ["cross": [artwork]], photos: source, steps: [1, 1], poolSize: 2,
+                    onEvent: { event in
+                        // The first scan after the first phase mines hard negatives in the photos of the second label.
+                        if case .epoch = event { isMining.withLock { $0 = true } }
+                        if case .scanning = event, isMining.withLock({ $0 }) {
+                            isMining.withLock { $0 = false }
+                            stops = true
+                        }
+                    }, shouldStop: { group.isFirst && stops }
+                ) {
+                    $0.threads = 1
+                    $0.processes = group
+                    $0.validation = .none
+                    $0.memoryLimit = 0
+                }
+                #expect(result.ending == .stopped)
+                return result.unreadable.map(\.url.lastPathComponent)
+            }
+            // Each of the processes has scanned half of the six photos.
+            #expect(results[0].count == 3 && results[0] == results[1])
         }
     }
 

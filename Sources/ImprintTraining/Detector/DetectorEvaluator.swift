@@ -41,7 +41,15 @@ struct DetectorEvaluator {
         let order = sources.indices.sorted {
             (sources[$0].width, sources[$0].height, $0) < (sources[$1].width, sources[$1].height, $1)
         }
-        var scans = try scanPortions(of: order, in: sources, network, parameters, peaks: peaks)
+        let knownCount = photos.unreadable.all.count
+        var scans: [IndexedScans]
+        do {
+            scans = try scanPortions(of: order, in: sources, network, parameters, peaks: peaks)
+        } catch {
+            // The scan ends in all processes. A stopped run still makes a model, so all must know the same unreadable photos.
+            if let processes = workers.processes { _ = photos.unreadable.share(with: processes, from: knownCount) }
+            throw error
+        }
         if let processes = workers.processes {
             // The logits of a diverged network are not finite.
             let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
