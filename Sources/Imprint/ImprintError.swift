@@ -70,12 +70,13 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// `input` names them: the artwork, the backgrounds, the boxes or the base model.
     case checkpointOfOtherFiles(file: String, input: String)
-    /// The data set has fewer than half of the photos of the run to resume: `kept` of `count`.
+    /// The data set has fewer than half of the photos of the run to resume with the same sizes and labels: `kept` of `count`.
     case checkpointOfOtherPhotos(file: String, kept: Int, of: Int)
     /// The run to resume has nothing left to train, and its photos have changed, so its model cannot be made again.
     ///
-    /// `change` describes the change, such as "3 new, 2 missing".
-    case finishedWithOtherPhotos(file: String, change: String)
+    /// `change` describes the change, such as "3 new, 2 missing". `canTrainLonger` is whether the run can resume with more epochs or time, which
+    /// the run of a detector cannot.
+    case finishedWithOtherPhotos(file: String, change: String, canTrainLonger: Bool)
     /// The checkpoint cannot be read; the reason names the file.
     case unusableCheckpoint(reason: String)
     /// The classifier does not have this label.
@@ -193,11 +194,12 @@ public enum ImprintError: DescribedError, Equatable {
             "\(file) is the checkpoint of a run before a change of the \(input): files were added, removed or edited. "
                 + "Restore the earlier files to resume, or start a new run with another checkpoint folder"
         case .checkpointOfOtherPhotos(let file, let kept, let count):
-            "\(file) is the checkpoint of a run with other photos: the data set has \(kept) of its \(counted(count, "photo")), expected at "
-                + "least half of them. Put them back to resume, or start a new run with another checkpoint folder"
-        case .finishedWithOtherPhotos(let file, let change):
-            "\(file) is the checkpoint of a finished run, and its photos have changed since: \(change). Put the earlier photos back to "
-                + "get its model again, continue the run with more epochs or time, or start a new run"
+            "\(file) is the checkpoint of a run with other photos: the data set has \(kept) of its \(counted(count, "photo")) with the same "
+                + "size and labels, expected at least half of them. Put them back to resume, or start a new run with another checkpoint folder"
+        case .finishedWithOtherPhotos(let file, let change, let canTrainLonger):
+            "\(file) is the checkpoint of a run with nothing left to train, and its photos have changed since: \(change). "
+                + "Put the earlier photos back to get its model\(canTrainLonger ? ", resume with more epochs or time," : "") "
+                + "or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
             "\(label.debugDescription)\(similarityNote(for: label, known: known)) is not a label of the classifier. "
                 + "Use one of its labels: \(abbreviated(known))"

@@ -82,9 +82,8 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case ImprintError.stoppedTooEarly(nil): "--checkpoint saves a run, so that --resume can continue it."
     case ImprintError.checkpointMismatch(_, let setting, _, _):
         optionName(ofSetting: setting).map { "The setting belongs to \($0)." }
-    case ImprintError.checkpointOfOtherPhotos:
+    case ImprintError.checkpointOfOtherPhotos, ImprintError.finishedWithOtherPhotos:
         "Without --resume and with another folder for --checkpoint, a new run trains on these photos."
-    case ImprintError.finishedWithOtherPhotos: "Without --resume, a new run trains on these photos."
     case BaseModelError.notInstalled: "imprint models list shows the installed base models."
     case BaseModelError.damaged: "imprint models list shows the command that fixes it."
     case BaseModelError.newerRecord(let name, _): "imprint models remove \(name) removes it."

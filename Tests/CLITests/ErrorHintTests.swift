@@ -43,8 +43,8 @@ import Testing
                 "Without --resume and with another folder for --checkpoint, a new run trains on these photos."
             ),
             (
-                .finishedWithOtherPhotos(file: "run/checkpoint.safetensors", change: "1 new"),
-                "Without --resume, a new run trains on these photos."
+                .finishedWithOtherPhotos(file: "run/checkpoint.safetensors", change: "1 new", canTrainLonger: true),
+                "Without --resume and with another folder for --checkpoint, a new run trains on these photos."
             ),
             (.noUsablePhotoInTime(read: 16, of: 60, reason: nil), "--time-limit sets the limit."),
             (mismatch("fine tuning.layer decay"), "The setting belongs to --layer-decay."),
@@ -61,7 +61,10 @@ import Testing
             (ImprintError.checkpointOfOtherFiles(file: "run/checkpoint.safetensors", input: "artwork"), true),
             (ImprintError.missingValidationPhotos(count: 4), true),
             (ImprintError.checkpointOfOtherPhotos(file: "run/checkpoint.safetensors", kept: 3, of: 8), true),
-            (ImprintError.finishedWithOtherPhotos(file: "run/checkpoint.safetensors", change: "1 new"), true),
+            (
+                ImprintError.finishedWithOtherPhotos(
+                    file: "run/checkpoint.safetensors", change: "1 new", canTrainLonger: false), true
+            ),
             (ImprintError.unfinishedCheckpoint(file: "run/checkpoint.safetensors", progress: "epoch 1 of 2"), true),
             (ModelFileError(path: "run/checkpoint.safetensors", problem: .notACheckpoint(found: "text")), true),
             (CrossValidationError.otherSettings(folder: "folds", setting: "seed", found: "1", expected: "2"), true),

@@ -106,9 +106,11 @@ import Testing
                 cmp m.imprint other.imprint
                 """, folder: folder)
             #expect(run.status == 0 && run.output.contains("exit code 64"), "\(run.errors)")
-            let finding = "is the checkpoint of a finished run, and its photos have changed since: 1 new."
+            let finding =
+                "is the checkpoint of a run with nothing left to train, and its photos have changed since: 1 new."
             #expect(run.errors.components(separatedBy: finding).count == 2, "\(run.errors)")
-            #expect(run.errors.contains("Without --resume, a new run trains on these photos."), "\(run.errors)")
+            let hint = "Without --resume and with another folder for --checkpoint, a new run trains on these photos."
+            #expect(run.errors.contains(hint), "\(run.errors)")
         }
     }
 

@@ -221,12 +221,66 @@ import Testing
                 }
                 #expect(
                     throws: ImprintError.finishedWithOtherPhotos(
-                        file: file.path, change: addsPhoto ? "1 new" : "1 missing")
+                        file: file.path, change: addsPhoto ? "1 new" : "1 missing", canTrainLonger: true)
                 ) { try train(folder, quickTraining(epochs: 2), checkpoints: options) }
                 #expect(try Data(contentsOf: file) == checkpoint)
                 let longer = try train(folder, quickTraining(epochs: 3), checkpoints: options)
                 #expect(longer.training?.dataDigest == (try ImageFolder(at: folder).digest))
                 #expect(longer.training?.trainingImages["left"] == (addsPhoto ? 9 : 7))
+            }
+        }
+    }
+
+    @Test("The error about a finished run of a detector with other photos does not advise to train longer")
+    func finishedDetector() throws {
+        try withTemporaryFolder { folder in
+            let artwork = try writeCross(to: folder)
+            let photos = folder.appending(path: "photos")
+            try writeNoise(to: photos, labels: ["cross", "other"], count: 6) { _, _, _, _ in }
+            let scratch = folder.appending(path: "run")
+            func run() throws {
+                _ = try trainDetector(
+                    ["cross": [artwork]], photos: ImageFolder(at: photos), steps: [1, 1], poolSize: 2,
+                    checkpoints: CheckpointOptions(folder: scratch, resumes: true)
+                ) { $0.validation = .none }
+            }
+            try run()
+            let photo = photos.appending(path: "other/0.png")
+            try FileManager.default.copyItem(at: photo, to: photos.appending(path: "other/new.png"))
+            let file = scratch.appending(path: CheckpointOptions.fileName)
+            let error = ImprintError.finishedWithOtherPhotos(file: file.path, change: "1 new", canTrainLonger: false)
+            #expect(throws: error) { try run() }
+            #expect(!error.description.contains("more epochs"))
+        }
+    }
+
+    @Test(
+        "A run that early stopping ended trains on if its photos have changed, otherwise only writes its model again"
+    )
+    func stoppedEarly() throws {
+        try withImages(perLabel: 12) { folder in
+            try withTemporaryFolder { scratch in
+                func result(onEvent: @escaping (TrainingEvent) -> Void = { _ in }) throws -> TrainingResult {
+                    try ClassifierTrainer(
+                        photos: ImageFolder(at: folder),
+                        configuration: quickTraining(epochs: 60) {
+                            $0.validation = .fraction(0.5)
+                            $0.learningRate = 0.5
+                            $0.schedule = .constant
+                            $0.patience = 1
+                        }, checkpoints: CheckpointOptions(folder: scratch, resumes: true)
+                    ).train(onEvent: onEvent)
+                }
+                let stopped = try result()
+                let count = try #require(stopped.model.training?.history.count)
+                #expect(stopped.ending == .noImprovement && count < 60)
+                #expect(try result().model.training?.history.count == count)
+                try FileManager.default.copyItem(
+                    at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
+                var resumed: TrainingStart.Resumption?
+                let longer = try result { if case .started(let start) = $0 { resumed = start.resumed } }
+                #expect(resumed?.hasSameImages == false && resumed?.newImages == 1)
+                #expect(try #require(longer.model.training?.history.count) > count)
             }
         }
     }
@@ -245,7 +299,10 @@ import Testing
                     folder, quickTraining(epochs: 3), checkpoints: options, shouldStop: { batches == 1 },
                     onEvent: { if case .batch = $0 { batches += 1 } })
                 #expect(batches == 1 && stopped.training?.history.count == 2)
-                #expect(throws: ImprintError.finishedWithOtherPhotos(file: file.path, change: "1 new")) {
+                #expect(
+                    throws: ImprintError.finishedWithOtherPhotos(
+                        file: file.path, change: "1 new", canTrainLonger: true)
+                ) {
                     try train(folder, quickTraining(epochs: 2), checkpoints: options)
                 }
                 try FileManager.default.removeItem(at: new)

@@ -102,7 +102,7 @@ extension Checkpoint {
     package var isOfDetector: Bool { Self.hasDetectorSettings(settings) }
 
     /// Whether a fingerprint is one of a detector: only detectors have backgrounds, also in version 1.
-    private static func hasDetectorSettings(_ settings: [String: String]) -> Bool { settings["backgrounds"] != nil }
+    package static func hasDetectorSettings(_ settings: [String: String]) -> Bool { settings["backgrounds"] != nil }
 
     /// The kind of model that a fingerprint belongs to, for messages.
     package static func kindOfModel(_ settings: [String: String]) -> String {

@@ -146,7 +146,9 @@ final class TrainingRunner<Job: TrainingTask> {
         guard let earlier = run.writer.imagesOfBest(run.loop.progress), !earlier.hasSameImages(as: images),
             run.loop.isAtEnd()
         else { return }
-        throw .finishedWithOtherPhotos(file: store?.file.path ?? "", change: "\(earlier.change(to: images))")
+        throw .finishedWithOtherPhotos(
+            file: store?.file.path ?? "", change: "\(earlier.change(to: images))",
+            canTrainLonger: !Checkpoint.hasDetectorSettings(task.fingerprint))
     }
 
     /// Prepares a new run.
