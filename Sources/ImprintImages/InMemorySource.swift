@@ -79,7 +79,7 @@ public struct InMemorySource: TrainingSource {
         }
         items.append(photo)
         let suffix = photo.labels.map { "\t\(labels[$0])" }.joined()
-        hash.update("\(identifier)\t\(content.digest ?? "")\(suffix)\n".utf8Span.span.bytes)
+        hash.update("\(identifier)\t\(photo.digest ?? "")\(suffix)\n".utf8Span.span.bytes)
     }
 
     /// Returns the identifier of a photo.

@@ -95,6 +95,8 @@ public struct TrainingPhoto: Sendable, Hashable {
     package let content: PhotoContent?
     /// The identifier of a photo that is not a file, or nil for a file.
     private let name: String?
+    /// The digest of `content`, computed once; nil for a file, or if the content must be loaded.
+    let digest: String?
 
     /// The identifier of a photo that is not a file, or the path of a file.
     public var identifier: String { name ?? url.displayPath }
@@ -109,12 +111,14 @@ public struct TrainingPhoto: Sendable, Hashable {
     public init(url: URL, label: Int) { self.init(url: url, labels: [label]) }
 
     /// Creates a photo from a file and the indices of its labels.
-    public init(url: URL, labels: [Int]) { self.init(url, Set(labels).sorted(), nil, nil) }
+    public init(url: URL, labels: [Int]) { self.init(url, Set(labels).sorted(), nil, nil, nil) }
 
     /// Creates a photo that is not a file, such as a record of a database.
     ///
     /// Training loads a photo several times, from several threads. Near-duplicate detection treats copies of such photos as near-duplicates,
     /// and they have no capture times. Reports do not contain thumbnails of them.
+    ///
+    /// A resumed run knows such a photo only by its identifier and its labels, so an edited photo needs another identifier.
     /// - Parameters:
     ///   - identifier: The name of the photo, which is unique in its source and the same for every run.
     ///   - labels: The indices of its labels.
@@ -128,21 +132,21 @@ public struct TrainingPhoto: Sendable, Hashable {
         var components = URLComponents()
         components.path = "in memory/\(identifier)"
         guard let url = components.url else { preconditionFailure("a path is a URL") }
-        self.init(url, Set(labels).sorted(), content, identifier)
+        self.init(url, Set(labels).sorted(), content, identifier, content.digest)
     }
 
-    private init(_ url: URL, _ labels: [Int], _ content: PhotoContent?, _ name: String?) {
-        (self.url, self.labels, self.content, self.name) = (url, labels, content, name)
+    private init(_ url: URL, _ labels: [Int], _ content: PhotoContent?, _ name: String?, _ digest: String?) {
+        (self.url, self.labels, self.content, self.name, self.digest) = (url, labels, content, name, digest)
     }
 
     /// Returns the same photo with other labels.
     /// - Parameter indices: The new index of each label.
     package func mapping(_ indices: [Int]) -> TrainingPhoto {
-        TrainingPhoto(url, labels.map { indices[$0] }.sorted(), content, name)
+        TrainingPhoto(url, labels.map { indices[$0] }.sorted(), content, name, digest)
     }
 
     /// Returns the same photo with only the label of an index.
-    package func labelled(_ label: Int) -> TrainingPhoto { TrainingPhoto(url, [label], content, name) }
+    package func labelled(_ label: Int) -> TrainingPhoto { TrainingPhoto(url, [label], content, name, digest) }
 
     /// Returns whether the locations and labels are equal.
     public static func == (first: TrainingPhoto, second: TrainingPhoto) -> Bool {
@@ -212,18 +216,19 @@ extension TrainingPhoto {
 
     /// Returns the identity of the photo in a checkpoint: 16 hexadecimal digits of a digest of its identifier, its size and its labels.
     ///
-    /// The content is not read, so an edited photo of the same size has the same identity.
+    /// A file is not read, so an edited file of the same size has the same identity. A photo in memory has the digest of its content instead of the
+    /// size. Content that must be loaded has the size 0, so its identity depends only on its identifier and its labels.
     /// - Parameters:
     ///   - path: The identifier of the photo in its source.
     ///   - names: The names of the labels, by their indices.
     package func identity(path: String, labels names: [String]) -> String {
-        let parts = [path, "\(byteCount)"] + labels.map { names[$0] }
+        let parts = [path, digest ?? "\(byteCount)"] + labels.map { names[$0] }
         return String(SHA256.hexadecimal(of: Array(parts.joined(separator: "\0").utf8)).prefix(16))
     }
 
     /// Returns the SHA-256 digest of the file or of the content, in hexadecimal, or nil if the file cannot be read or the content must be loaded.
     func contentDigest() -> String? {
-        if let content { return content.digest }
+        if content != nil { return digest }
         guard let data = try? Data(contentsOf: url, options: .mappedIfSafe) else { return nil }
         return SHA256.hexadecimal(of: [UInt8](data))
     }

@@ -205,6 +205,33 @@ import Testing
         }
     }
 
+    @Test("A run knows photos in memory by their content, because their sizes and identifiers are often equal")
+    func otherPhotosInMemory() throws {
+        try withTemporaryFolder { scratch in
+            let file = scratch.appending(path: CheckpointOptions.fileName)
+            func edited(_ count: Int, epochs: Int) throws -> Int? {
+                var source = InMemorySource(labels: ["dark", "bright"])
+                for index in 0..<8 {
+                    let value = UInt8(20 * index + (index < count ? 90 : 0))
+                    let image = RasterImage(width: 40, height: 30, filledWith: value)
+                    try source.append(image, labels: [index < 4 ? "dark" : "bright"])
+                }
+                var resumed: TrainingStart.Resumption?
+                _ = try ClassifierTrainer(
+                    photos: source, configuration: quickTraining(epochs: epochs),
+                    checkpoints: CheckpointOptions(folder: scratch, resumes: true)
+                ).train(onEvent: { if case .started(let start) = $0 { resumed = start.resumed } })
+                return resumed?.editedImages
+            }
+            #expect(try edited(0, epochs: 1) == nil)
+            #expect(try edited(0, epochs: 2) == 0)
+            #expect(throws: ImprintError.checkpointOfOtherPhotos(file: file.path, kept: 0, of: 8)) {
+                try edited(8, epochs: 3)
+            }
+            #expect(try edited(3, epochs: 3) == 3)
+        }
+    }
+
     @Test("A finished run resumes with other photos only if it trains longer", arguments: [true, false])
     func finishedRun(addsPhoto: Bool) throws {
         try withImages(perLabel: 8) { folder in
