@@ -121,7 +121,7 @@ extension Checkpoint {
             Self.formatKey: Self.formatVersion, Key.network: try json(network), Key.labels: try json(labels),
             Key.settings: try json(settings), Key.images: try json(images), Key.progress: try json(state.progress),
         ]
-        metadata[Key.imagesOfBest] = try imagesOfBest.map { try json($0) }
+        metadata[Key.imagesOfBest] = try imagesOfBest.map { try json(ImagesDifference($0, from: images)) }
         metadata[Key.objective] = state.objective
         metadata[Key.optimizerSteps] = state.optimizerSteps.map { "\($0)" }
         metadata[Key.textDigest] = textDigest(of: metadata)
@@ -152,8 +152,9 @@ extension Checkpoint {
         network = try value(Key.network, in: metadata)
         labels = try value(Key.labels, in: metadata)
         settings = try value(Key.settings, in: metadata)
-        images = try Self.images(Key.images, in: metadata)
-        imagesOfBest = try metadata[Key.imagesOfBest].map { _ in try Self.images(Key.imagesOfBest, in: metadata) }
+        images = try value(Key.images, in: metadata)
+        try Self.checkCounts(of: images, Key.images)
+        imagesOfBest = try Self.imagesOfBest(in: metadata, images)
         let progress: TrainingProgress = try value(Key.progress, in: metadata)
         if let problem = progress.problem {
             throw ModelFileError.Problem.invalidMetadata(key: Key.progress, reason: problem)
@@ -197,15 +198,25 @@ extension Checkpoint {
         return format == "2"
     }
 
-    /// Reads images, and checks that computations with their counts do not overflow.
-    private static func images(
-        _ key: String, in metadata: [String: String]
-    ) throws(ModelFileError.Problem) -> Images {
-        let images: Images = try value(key, in: metadata)
+    /// Reads the images of the best parameters; nil if they are those of the run, and in older checkpoints.
+    /// - Parameter images: The images of the run.
+    private static func imagesOfBest(
+        in metadata: [String: String], _ images: Images
+    ) throws(ModelFileError.Problem) -> Images? {
+        guard metadata[Key.imagesOfBest] != nil else { return nil }
+        let difference: ImagesDifference = try value(Key.imagesOfBest, in: metadata)
+        guard let earlier = difference.images(from: images) else {
+            throw .invalidMetadata(key: Key.imagesOfBest, reason: "it does not fit \(Key.images)")
+        }
+        try checkCounts(of: earlier, Key.imagesOfBest)
+        return earlier
+    }
+
+    /// Checks that computations with the counts of images do not overflow.
+    private static func checkCounts(of images: Images, _ key: String) throws(ModelFileError.Problem) {
         if let count = images.trainingCounts?.values.first(where: { !(0...Int(Int32.max)).contains($0) }) {
             throw .invalidMetadata(key: key, reason: "found the count \(count), expected 0 to \(Int32.max)")
         }
-        return images
     }
 
     /// Returns the number of steps of the optimizer; nil in older checkpoints.

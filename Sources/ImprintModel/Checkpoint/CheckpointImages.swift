@@ -52,7 +52,7 @@ extension Checkpoint.Images {
     }
 
     /// The number of hexadecimal digits of an identity.
-    private static let identityLength = 16
+    static let identityLength = 16
 
     /// The identity of each image by its path; empty in an older checkpoint.
     ///
