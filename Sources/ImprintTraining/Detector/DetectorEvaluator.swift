@@ -156,7 +156,7 @@ struct DetectorEvaluator {
         let scans = try scan(
             photos.validation.map(\.source), network, parameters,
             peaks: photos.hasBoxes ? Self.calibrationPeaks : 0)
-        let head = try calibrated(network, parameters, patches, scans).head
+        let (head, _, lossOfComposites) = try calibrated(network, parameters, patches, scans)
         let results = zip(photos.validation, scans).compactMap { photo, scans in
             scans.map {
                 let confidences = head.confidences($0.map(\.score), in: labels)
@@ -169,9 +169,10 @@ struct DetectorEvaluator {
         let skipped =
             photos.skippedValidation + photos.unreadable.all.filter { validationURLs.contains($0.url) }
         if results.isEmpty, let last = skipped.last { throw last.reason }
+        let evaluation = Evaluation(labels: labels, results: results, skipped: skipped)
         return DetectorObjective.Validation(
-            evaluation: Evaluation(labels: labels, results: results, skipped: skipped), head: head,
-            averagePrecision: averagePrecision(head, scans))
+            evaluation: evaluation, loss: lossOfComposites.map { (evaluation.logLoss + $0) / 2 } ?? evaluation.logLoss,
+            head: head, averagePrecision: averagePrecision(head, scans))
     }
 
     /// Returns the mean average precision (mAP@.5:.95) on the annotated validation photos; nil if they have no objects.
@@ -218,13 +219,16 @@ struct DetectorEvaluator {
     ///
     /// Training photos calibrate a logo that no validation photo shows and that has no artwork for composites. A logo is not calibrated if there
     /// are no scores with it or none without it, but its limit still applies.
+    ///
+    /// The loss of composites is the mean of `PlattScaling.loss` over the logos that are calibrated on composites, because no photo shows them; nil
+    /// without such logos.
     /// - Parameters:
     ///   - scans: The scans of the validation photos; empty to calibrate without them.
     ///   - limits: The limits of the false positives of each logo, which at least 20 photos can lower further; empty without limits.
     func calibrated(
         _ network: Network, _ parameters: Parameters, _ patches: DetectorPatches, _ scans: [[PyramidScanner.Scan]?],
         limits: [FalsePositiveLimit] = []
-    ) throws -> (head: DetectorHead, uncalibratedLabels: [String]) {
+    ) throws -> (head: DetectorHead, uncalibratedLabels: [String], lossOfComposites: Double?) {
         func scanned(_ items: [DetectorPhotos.Item]) throws -> [ScannedPhoto] {
             let scans = try scan(items.map(\.source), network, parameters, peaks: Self.calibrationPeaks)
             return scannedPhotos(items, scans)
@@ -243,12 +247,16 @@ struct DetectorEvaluator {
             return try scan(composites, network, parameters, peaks: 0).compactMap { $0?.map(\.score) }
         }
         var uncalibratedLabels: [String] = []
+        var losses: [Double] = []
         let outputs = try logos.indices.map { logo in
             let added = withoutScores.contains(logo) ? others.filter { $0.photo.shows(logo) } : []
             let scores = (main + added).flatMap { $0.scores(of: logo) }
             let (positives, negatives) = try calibrationScores(logo, scores, composites)
             if positives.isEmpty || negatives.isEmpty { uncalibratedLabels.append(logos[logo]) }
             var curve = PlattScaling(positives: positives, negatives: negatives)
+            if !scores.contains(where: \.hasLogo), !positives.isEmpty, !negatives.isEmpty {
+                losses.append(curve.loss(positives: positives, negatives: negatives))
+            }
             if !limits.isEmpty {
                 var limit = limits[logo]
                 let falseScores = main.map { $0.falseScores(of: logo) }
@@ -266,7 +274,7 @@ struct DetectorEvaluator {
         }
         var head = detector
         head.logos = outputs
-        return (head, uncalibratedLabels)
+        return (head, uncalibratedLabels, losses.isEmpty ? nil : losses.reduce(0, +) / Double(losses.count))
     }
 
     /// Returns the logos without a positive score in photos, and without composites.

@@ -10,6 +10,10 @@ final class DetectorObjective: TrainingObjective {
     /// The validation result of some parameters: the evaluation, and the head with its calibration.
     struct Validation {
         let evaluation: Evaluation
+        /// The loss, in nats: the log loss of the evaluation or, if the photos do not show all logos, its mean with the loss of composites.
+        ///
+        /// On photos without a logo alone, a detector that finds nothing would have the lowest loss.
+        let loss: Double
         let head: DetectorHead
         /// The mean average precision (mAP@.5:.95); nil without objects with boxes in the validation set.
         let averagePrecision: Double?
@@ -82,7 +86,7 @@ final class DetectorObjective: TrainingObjective {
         guard let result = try evaluator.validate(network, parameters, patches) else { return nil }
         validation = result
         return ValidationLoss(
-            loss: Float(result.evaluation.logLoss), accuracy: Float(result.evaluation.accuracy),
+            loss: Float(result.loss), accuracy: Float(result.evaluation.accuracy),
             averagePrecision: result.averagePrecision.map(Float.init))
     }
 

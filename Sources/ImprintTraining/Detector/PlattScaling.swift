@@ -49,4 +49,18 @@ struct PlattScaling: Equatable {
         slope = max(a, 0.01) / standardDeviation
         offset = b - slope * mean
     }
+
+    /// Returns the mean cross-entropy −ln p of the scores in nats, where p is the probability of the correct answer.
+    ///
+    /// Positives and negatives, of which there must be some, have the same total weight.
+    func loss(positives: [Float], negatives: [Float]) -> Double {
+        /// The mean of ln(1 + exp(sign · z)) over log-odds z, without overflow.
+        func mean(_ scores: [Float], sign: Double) -> Double {
+            scores.reduce(0) { sum, score in
+                let z = sign * (slope * Double(score) + offset)
+                return sum + max(z, 0) + log1p(exp(-abs(z)))
+            } / Double(scores.count)
+        }
+        return (mean(positives, sign: -1) + mean(negatives, sign: 1)) / 2
+    }
 }

@@ -42,4 +42,14 @@ import Testing
         #expect(PlattScaling(positives: [1], negatives: [1]).slope > 0)
         #expect(PlattScaling(positives: [], negatives: [1]) == PlattScaling(positives: [], negatives: []))
     }
+
+    @Test("The loss is the cross-entropy, and weighs both kinds of scores equally, even far from the curve")
+    func loss() {
+        var curve = PlattScaling(positives: [], negatives: [])
+        #expect(abs(curve.loss(positives: [0, 0, 0], negatives: [0]) - log(2)) < 1e-12)
+        (curve.slope, curve.offset) = (2, 1)
+        let expected = (log(1 + exp(-3.0)) + (log(1 + exp(1.0)) + log(1 + exp(-3.0))) / 2) / 2
+        #expect(abs(curve.loss(positives: [1], negatives: [0, -2]) - expected) < 1e-12)
+        #expect(curve.loss(positives: [-1000], negatives: [-1000]) == 999.5)
+    }
 }
