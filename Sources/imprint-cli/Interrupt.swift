@@ -2,11 +2,13 @@ internal import ArgumentParser
 internal import Foundation
 internal import Synchronization
 
-/// Counts signals that end the process, such as Ctrl-C, so that the job can save its results first.
+/// Handles signals that end the process, such as Ctrl-C, so that the job can save its results first.
 ///
-/// The second signal ends the process at once.
+/// A signal more than a second after the first one ends the process at once. An earlier one counts as the same interruption: `timeout` and
+/// other wrappers send a signal both to the process and to its group.
 struct Interrupt: Sendable {
-    private static let count = Atomic(0)
+    /// The time of the first signal, in nanoseconds of the monotonic clock; 0 before it.
+    private static let firstSignal = Atomic(0)
     /// Whether standard error is a terminal, on which the first signal shows a note.
     private static let showsNote = Atomic(false)
     private static let note: StaticString =
@@ -22,22 +24,32 @@ struct Interrupt: Sendable {
         self.signals = signals.filter { $0 != SIGHUP || !Self.isIgnored($0) }
     }
 
-    /// Starts counting the signals.
+    /// Starts handling the signals.
     func begin() {
-        // A signal handler may only call async-signal-safe functions.
-        Self.count.store(0, ordering: .relaxed)
+        Self.firstSignal.store(0, ordering: .relaxed)
         Self.showsNote.store(isatty(STDERR_FILENO) != 0 && Terminal.verbosity > .quiet, ordering: .relaxed)
         var unblocked = sigset_t()
         sigemptyset(&unblocked)
         for number in signals {
-            signal(number) { _ in
-                if Interrupt.count.add(1, ordering: .relaxed).oldValue > 0 { _exit(1) }
-                if Interrupt.showsNote.load(ordering: .relaxed) { Interrupt.writeNote() }
-            }
+            signal(number) { _ in Interrupt.handleSignal() }
             sigaddset(&unblocked, number)
         }
         // The parent process may have blocked them.
         pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
+    }
+
+    /// Records the first signal, or ends the process; it is async-signal-safe, as a signal handler must be.
+    private static func handleSignal() {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let second = 1_000_000_000
+        let now = Int(time.tv_sec) * second + Int(time.tv_nsec)
+        let (isFirst, first) = firstSignal.compareExchange(expected: 0, desired: now, ordering: .relaxed)
+        if isFirst {
+            if showsNote.load(ordering: .relaxed) { writeNote() }
+        } else if now - first > second {
+            _exit(1)
+        }
     }
 
     /// Writes the note; it is async-signal-safe, and does not change `errno`.
@@ -47,8 +59,9 @@ struct Interrupt: Sendable {
         errno = code
     }
 
-    /// Restores the default: the signals end the process.
+    /// Restores the default, with which the signals end the process, unless one has arrived: it may be sent again.
     func end() {
+        guard !Self.isRequested else { return }
         for number in signals { signal(number, SIG_DFL) }
     }
 
@@ -60,5 +73,5 @@ struct Interrupt: Sendable {
     }
 
     /// Whether a signal has arrived, so that the job ends.
-    static var isRequested: Bool { count.load(ordering: .relaxed) > 0 }
+    static var isRequested: Bool { firstSignal.load(ordering: .relaxed) != 0 }
 }

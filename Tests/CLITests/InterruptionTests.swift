@@ -147,8 +147,12 @@ import Testing
 
     @Test(
         "A signal ends training after the current step; the model is from the last complete epoch",
-        arguments: ["INT", "TERM"])
-    func interrupt(signal: String) throws {
+        arguments: [
+            "kill -INT $!", "kill -TERM $!",
+            // Wrappers send a signal to the process and to its group.
+            "kill -INT $!; sleep 0.03; kill -INT $!", "kill -INT $!; kill -TERM $!",
+        ])
+    func interrupt(signals: String) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 16)
             let run = try shell(
@@ -156,7 +160,7 @@ import Testing
                 touch lines
                 $imprint train photos --output m.imprint --epochs 100000 --input-size 16 --width 0.25 --json > lines &
                 while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
-                kill -\(signal) $!
+                \(signals)
                 wait $!
                 """, folder: folder)
             #expect(run.status == 130)
@@ -167,6 +171,23 @@ import Testing
             #expect(finished["epochs"] as? Int == lines.count - 1)
             #expect(finished["stopped"] as? Bool == true)
             #expect(try imprint("inspect", "m.imprint", folder: folder).status == 0)
+        }
+    }
+
+    @Test("Signals within a second count as one, and a later one ends the command at once with exit code 1")
+    func secondSignal() throws {
+        try withTemporaryFolder { folder in
+            let run = try runWaiting(
+                "draw two-circles --output drawn --count 2",
+                then: """
+                    for wait in [0, 0.03, 1.2]:
+                        time.sleep(wait)
+                        assert process.poll() is None, process.returncode
+                        process.send_signal(2)
+                    process.wait(60)
+                    """, folder: folder)
+            // A failed assertion would print a traceback.
+            #expect(run.status == 1 && run.errors.isEmpty, "\(run.errors)")
         }
     }
 
