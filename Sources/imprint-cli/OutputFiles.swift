@@ -77,22 +77,22 @@ func requireNoFile(_ path: String, _ option: String) throws {
 enum Completion {
     /// The job is complete: its result replaces a file of the same kind that Imprint wrote.
     case complete
-    /// The job ended early: its result replaces only an earlier state of the same job, which the closure recognizes.
-    case endedEarly(isEarlierState: (URL) -> Bool)
+    /// The result replaces only an earlier state of the same job, which the closure recognizes; the text describes the job in a warning.
+    case ownFilesOnly(job: String, isEarlierState: (URL) -> Bool)
 
     /// Whether the result replaces a file of its kind that Imprint wrote.
     func replaces(_ file: URL) -> Bool {
         switch self {
         case .complete: true
-        case .endedEarly(let isEarlierState): isEarlierState(file)
+        case .ownFilesOnly(_, let isEarlierState): isEarlierState(file)
         }
     }
 }
 
 /// Returns the path to write a file to after a long job: the chosen path, or a free path beside it.
 ///
-/// The path is beside the chosen one if another file appeared there in the meantime, or if the job ended early and would replace the result of
-/// another one.
+/// The path is beside the chosen one if another file appeared there in the meantime, or if a job that replaces only its own files would replace
+/// the result of another one.
 func vacantPath(_ path: String, _ kind: OutputKind, completion: Completion = .complete) -> String {
     let url = URL(filePath: path)
     let isForeign = !kind.canReplace(url)
@@ -103,14 +103,17 @@ func vacantPath(_ path: String, _ kind: OutputKind, completion: Completion = .co
     let vacant =
         candidates.first { candidate in
             guard FileManager.default.fileExists(atPath: candidate) else { return true }
-            guard case .endedEarly(let isEarlierState) = completion else { return false }
+            guard case .ownFilesOnly(_, let isEarlierState) = completion else { return false }
             return isEarlierState(URL(filePath: candidate))
         } ?? path
-    Terminal.warn(
-        isForeign
-            ? "\(path): now contains a file that Imprint did not write as \(kind.withArticle); writing to \(vacant) instead."
-            : "\(path): contains \(kind.withArticle), which a run that ended early does not replace; writing to \(vacant) instead."
-    )
+    if !isForeign, case .ownFilesOnly(let job, _) = completion {
+        Terminal.warn(
+            "\(path): contains \(kind.withArticle), which \(job) does not replace; writing to \(vacant) instead.")
+    } else {
+        Terminal.warn(
+            "\(path): now contains a file that Imprint did not write as \(kind.withArticle); writing to \(vacant) instead."
+        )
+    }
     return vacant
 }
 

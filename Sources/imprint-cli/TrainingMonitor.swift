@@ -103,10 +103,9 @@ struct TrainingMonitor {
             )
         }
         if let resumed = event.resumed { show(resumed) }
-        if event.replacesCheckpoint {
+        if let progress = event.replacedProgress {
             Terminal.warn(
-                "This run replaces the checkpoint of a finished run; --resume would continue that run."
-            )
+                "This run replaces the checkpoint of a finished run (\(progress)); --resume would continue that run.")
         }
         if patience != nil && event.validationImages == 0 {
             Terminal.warn("Without a validation set, --patience has no effect.")

@@ -53,11 +53,13 @@ struct TrainingSession {
         // While photos are read, there is nothing to save, so Ctrl-C ends the process.
         let interrupt = Interrupt()
         var result: TrainingResult?
+        var resumed: TrainingStart.Resumption?
         // The first process decides for all.
         let isFirst = TrainingProcesses.isFirst
         for try await event in trainer.start(shouldStop: { isFirst && Interrupt.isRequested }) {
             if case .started(let start) = event {
                 interrupt.begin()
+                resumed = start.resumed
                 if options.resume && start.resumed == nil {
                     Terminal.note("There is no checkpoint in \(options.checkpoint ?? "") yet; starting a new run.")
                 }
@@ -73,7 +75,7 @@ struct TrainingSession {
         options.details.apply(to: &model)
         let output: WrittenResult<String>
         do {
-            let completion = completion(of: result) { try? ModelFile(contentsOf: $0).training?.runState }
+            let completion = completion(of: result, resumed) { try? ModelFile(contentsOf: $0).training?.runState }
             output = try writeResult(to: chosenOutput, .model, completion: completion) { try model.write(to: $0) }
         } catch {
             // The last state of a diverged run is not saved.
@@ -88,7 +90,7 @@ struct TrainingSession {
         var isElsewhere = output.isElsewhere
         if let report = options.report, options.crossValidation.folds == nil {
             // On a separate thread, because the threads of Swift concurrency serve the page of --watch.
-            let isReportElsewhere = try await onDedicatedThread { try write(report, of: result) }
+            let isReportElsewhere = try await onDedicatedThread { [resumed] in try write(report, of: result, resumed) }
             isElsewhere = isElsewhere || isReportElsewhere
         }
         if isElsewhere { throw ExitCode.failure }
@@ -100,12 +102,24 @@ struct TrainingSession {
         }
     }
 
-    /// Returns how far a run came: if it ended early, its files replace only files of the same run after the same or fewer epochs.
+    /// Returns how far a run came.
+    ///
+    /// If it ended early, or was finished and trained no further epoch, its files replace only files of the same run after the same or fewer
+    /// epochs.
     /// - Parameter runState: Returns the state of the run of a file (`TrainingRecord.runState`); nil if the file does not have it.
-    private func completion(of result: TrainingResult, runState: @escaping (URL) -> String?) -> Completion {
-        guard result.ending.isEarly else { return .complete }
+    private func completion(
+        of result: TrainingResult, _ resumed: TrainingStart.Resumption?, runState: @escaping (URL) -> String?
+    ) -> Completion {
         let record = result.model.training
-        return .endedEarly { file in
+        let job: String
+        if result.ending.isEarly {
+            job = "a run that ended early"
+        } else if let resumed, resumed.wasFinished, resumed.history.count == record?.history.count {
+            job = "a resumed run that had nothing left to train"
+        } else {
+            return .complete
+        }
+        return .ownFilesOnly(job: job) { file in
             guard let record, let earlier = runState(file) else { return false }
             return record.continues(runState: earlier)
         }
@@ -113,7 +127,9 @@ struct TrainingSession {
 
     /// Writes the report.
     /// - Returns: Whether it could not be written to the chosen path, so that it is in another folder.
-    private func write(_ report: String, of result: TrainingResult) throws -> Bool {
+    private func write(
+        _ report: String, of result: TrainingResult, _ resumed: TrainingStart.Resumption?
+    ) throws -> Bool {
         var bar = ProgressBar()
         defer { bar.clear() }
         let workers = Workers(options.common.threadCount)
@@ -138,7 +154,7 @@ struct TrainingSession {
                     + "with other photos or another number of epochs. Running the command again may give a different model.",
             seconds: result.seconds, workers: workers)
         bar.clear()
-        let completion = completion(of: result) { ImprintModel.OutputFile.runState(ofReport: $0) }
+        let completion = completion(of: result, resumed) { ImprintModel.OutputFile.runState(ofReport: $0) }
         let file = try writeResult(to: report, options.reportKind, completion: completion) { try page.write(to: $0) }
         return file.isElsewhere
     }

@@ -114,6 +114,48 @@ import Testing
         }
     }
 
+    @Test("A finished run that resumes without a further epoch replaces only files of its own, and trains on as before")
+    func otherModel() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let train = "$imprint train photos \(Self.options) --report r.html"
+            let run = try shell(
+                """
+                \(train) --epochs 1 --checkpoint run && cp m.imprint own.imprint || exit 2
+                \(train) --epochs 2 --seed 9 && cp m.imprint other.imprint && cp r.html other.html || exit 3
+                \(train) --epochs 1 --checkpoint run --resume --json || exit 4
+                cmp m.imprint other.imprint && cmp r.html other.html && cmp m-2.imprint own.imprint || exit 5
+                \(train) --epochs 1 --checkpoint run --resume --json || exit 6
+                [ ! -e m-3.imprint ] && [ -e r-2.html ] && [ ! -e r-3.html ] || exit 7
+                \(train) --epochs 2 --checkpoint run --resume --json
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let warning =
+                "m.imprint: contains a model file, which a resumed run that had nothing left to train does not replace"
+            #expect(run.errors.components(separatedBy: warning).count == 3, "\(run.errors)")
+            let outputs = run.lines.compactMap { $0["output"] as? String }
+            #expect(outputs.map { URL(filePath: $0).lastPathComponent } == ["m-2.imprint", "m-2.imprint", "m.imprint"])
+        }
+    }
+
+    @Test("A run that replaces the checkpoint of a run ended by a limit reports its epochs")
+    func replacedCheckpoint() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let train = "$imprint train photos \(Self.options) --checkpoint run"
+            let run = try shell(
+                """
+                \(train) --epochs 100000 --time-limit 1s --json || exit 2
+                \(train) --epochs 1
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let finished = run.lines.first { $0["event"] as? String == "finished" }
+            let epochs = try #require(finished?["epochs"] as? Int)
+            let warning = "This run replaces the checkpoint of a finished run (\(epochs) of 100000 epochs); --resume"
+            #expect(run.errors.contains(warning), "\(run.errors)")
+        }
+    }
+
     @Test("A run that resumes with some other photos warns, also with --quiet, and its last line has their numbers")
     func changedPhotos() throws {
         try withTemporaryFolder { folder in

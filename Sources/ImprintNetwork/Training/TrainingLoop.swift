@@ -311,6 +311,7 @@ extension TrainingLoop {
     package func finishedState() throws -> TrainingState {
         var state = try state()
         state.progress.isFinished = true
+        state.progress.roundsWithoutTimeLimit = options.rounds.count
         return state
     }
 
@@ -327,6 +328,7 @@ extension TrainingLoop {
             needsEMA: ema != nil, needsBest: options.keepsBest)
         progress = state.progress
         progress.isFinished = false
+        progress.roundsWithoutTimeLimit = nil
         clock.secondsBefore = progress.seconds
         let round = min(progress.round, options.rounds.count - 1)
         if options.rounds.restarts { progress.learningRate = options.rounds.learningRate(of: round) }

@@ -73,6 +73,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var isRepeatable = true
     /// Whether the run is finished and another run may replace its checkpoint.
     public package(set) var isFinished = false
+    /// The number of rounds of a finished run without its time limit, at least `plannedRounds`; nil before the end, and in older checkpoints.
+    package var roundsWithoutTimeLimit: Int?
 
     private enum CodingKeys: String, CodingKey {
         case learningRate
@@ -86,6 +88,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         case secondsInRounds = "secondsInEpochs"
         case secondsInRound = "secondsInEpoch"
         case isRepeatable, isFinished
+        case roundsWithoutTimeLimit = "epochsWithoutTimeLimit"
     }
 
     package init(learningRate: Float, plannedRounds: Int) {
@@ -169,6 +172,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         guard learningRate.isFinite && learningRate >= 0 else { return "a learning rate of \(learningRate)" }
         let counts = [
             plannedRounds, batch, passes, emaSteps, sum.count, sum.correct, sum.decisions ?? 0, firstComparable,
+            roundsWithoutTimeLimit ?? 0,
         ]
         guard counts.allSatisfy({ (0...1 << 48).contains($0) }) else { return "a count that is out of range" }
         guard history.map(\.epoch) == Array(1..<(history.count + 1)) else {

@@ -31,8 +31,8 @@ final class CheckpointStore {
     let file: URL
     /// The checkpoint to resume from; nil for a new run, and after `takeResumed()`.
     private(set) var resumed: Checkpoint?
-    /// Whether the run replaces the checkpoint of a finished run.
-    let replacesFinished: Bool
+    /// How far the finished run came whose checkpoint the run replaces, such as "447 of 20000 epochs"; nil if it replaces none.
+    let replacedProgress: String?
     /// The lock of the folder; nil in a process of a group whose first process has it.
     private let lock: FileLock?
     private let interval: Duration
@@ -76,7 +76,7 @@ final class CheckpointStore {
         }
         guard FileManager.default.fileExists(atPath: file.path) else {
             resumed = nil
-            replacesFinished = false
+            replacedProgress = nil
             return
         }
         let checkpoint: Checkpoint
@@ -97,13 +97,15 @@ final class CheckpointStore {
             throw ImprintError.unusableCheckpoint(reason: error.finding)
         }
         resumed = options.resumes ? checkpoint : nil
-        replacesFinished = !options.resumes
-        guard options.resumes || checkpoint.state.progress.isFinished else {
-            let progress = checkpoint.state.progress
+        let progress = checkpoint.state.progress
+        let unit = checkpoint.isOfDetector ? "phase" : "epoch"
+        let planned = progress.roundsWithoutTimeLimit ?? progress.plannedRounds
+        replacedProgress = options.resumes ? nil : "\(progress.history.count) of \(counted(planned, unit))"
+        guard options.resumes || progress.isFinished else {
             let round = min(progress.round + 1, progress.plannedRounds)
             throw ImprintError.unfinishedCheckpoint(
                 file: file.path,
-                progress: "\(checkpoint.isOfDetector ? "phase" : "epoch") \(round) of \(progress.plannedRounds)")
+                progress: "\(unit) \(round) of \(progress.plannedRounds)")
         }
     }
 

@@ -63,6 +63,8 @@ public struct TrainingStart: Sendable {
     public let resumed: Resumption?
     /// Whether the run replaces the checkpoint of a finished run.
     public let replacesCheckpoint: Bool
+    /// How far the run of the replaced checkpoint came, such as "447 of 20000 epochs"; nil if the run replaces none.
+    package var replacedProgress: String?
     /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
     /// The recipe that was chosen for the run, with its reason, or nil if the run does not use a recipe.
@@ -97,6 +99,8 @@ public struct TrainingStart: Sendable {
         public let missingImages: Int
         /// The number of images that have another size or other labels than before.
         public let editedImages: Int
+        /// Whether the run was finished; then it trains on only if it gets more epochs or time, or if its images changed.
+        package var wasFinished = false
 
         /// Creates a state.
         public init(

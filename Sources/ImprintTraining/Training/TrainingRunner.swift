@@ -83,7 +83,7 @@ final class TrainingRunner<Job: TrainingTask> {
             ("photos", photos.checkpointImages.digest), ("numbers of epochs", "\(task.describe().roundCount)"),
         ])
         try checkCanMakeModel(run)
-        start(run, resumed, replacesCheckpoint: store?.replacesFinished ?? false)
+        start(run, resumed)
         try prepare(run)
         let (loopEnding, divergence) = try train(run)
         guard let best = loop.best, !loop.progress.history.isEmpty else {
@@ -132,9 +132,11 @@ final class TrainingRunner<Job: TrainingTask> {
         }
         run.writer.resumedImagesOfBest = checkpoint.imagesOfBest ?? checkpoint.images
         let change = checkpoint.images.change(to: images)
-        return TrainingStart.Resumption(
+        var resumption = TrainingStart.Resumption(
             history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos,
             newImages: change.new, missingImages: change.missing, editedImages: change.edited)
+        resumption.wasFinished = checkpoint.state.progress.isFinished
+        return resumption
     }
 
     /// Checks that a run that has nothing left to train has the photos that its parameters were trained on.
@@ -166,18 +168,18 @@ final class TrainingRunner<Job: TrainingTask> {
         }
     }
 
-    private func start(_ run: Run, _ resumed: TrainingStart.Resumption?, replacesCheckpoint: Bool) {
+    private func start(_ run: Run, _ resumed: TrainingStart.Resumption?) {
         let description = task.describe()
-        onEvent(
-            .started(
-                TrainingStart(
-                    recipe: description.recipe, labels: task.labels, trainingImages: run.photos.trainingCount,
-                    validationImages: run.photos.validationCount,
-                    labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
-                    network: task.network.name, parameterCount: description.parameterCount,
-                    trainableParameterCount: description.trainableParameterCount, epochs: description.roundCount,
-                    resumed: resumed, replacesCheckpoint: replacesCheckpoint, leakage: run.photos.leakage,
-                    decision: task.decision)))
+        var start = TrainingStart(
+            recipe: description.recipe, labels: task.labels, trainingImages: run.photos.trainingCount,
+            validationImages: run.photos.validationCount,
+            labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
+            network: task.network.name, parameterCount: description.parameterCount,
+            trainableParameterCount: description.trainableParameterCount, epochs: description.roundCount,
+            resumed: resumed, replacesCheckpoint: store?.replacedProgress != nil, leakage: run.photos.leakage,
+            decision: task.decision)
+        start.replacedProgress = store?.replacedProgress
+        onEvent(.started(start))
     }
 
     /// Runs the loop.
