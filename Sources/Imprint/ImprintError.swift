@@ -188,7 +188,7 @@ public enum ImprintError: DescribedError, Equatable {
             "the data set has none of the \(count) validation photos of the run to resume. "
                 + "Put them back, or start a new run with another checkpoint folder"
         case .checkpointMismatch(let file, let setting, let found, let expected):
-            "\(file) is the checkpoint of a run with another setting of \(setting): it was \(expected) and is now \(found). "
+            "\(file) is the checkpoint of a run with \(settingChange(setting, from: expected, to: found)). "
                 + "Set it back to resume, or start a new run with another checkpoint folder"
         case .checkpointOfOtherFiles(let file, let input):
             "\(file) is the checkpoint of a run before a change of the \(input): files were added, removed or edited. "

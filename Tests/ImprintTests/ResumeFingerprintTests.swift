@@ -19,6 +19,28 @@ import Testing
     }
 
     @Test(
+        "The error about another setting describes its name and values in words",
+        arguments: [
+            ("validation", "automatic", "fraction(0.3)", "validation: it was automatic and is now 0.3 of the photos"),
+            ("is multi label", "none", "yes", "several labels per photo: it was no and is now yes"),
+            ("uses mixed precision", "yes", "none", "mixed precision: it was yes and is now no"),
+            ("keeps groups together", "yes", "no", "keeping near-duplicates together: it was yes and is now no"),
+            (
+                "artwork", "cross of A; ring of B", " of A; ring of B",
+                "artwork: it was cross of A; ring of B and is now no artwork of A; ring of B"
+            ),
+            ("fine tuning.layer decay", "1.0", "0.5", "layer decay of the fine-tuning: it was 1.0 and is now 0.5"),
+            ("EMA decay", "0.9", "none", "EMA decay: it was 0.9 and is now none"),
+        ])
+    func texts(setting: String, earlier: String, value: String, text: String) {
+        let error = Self.mismatch(setting, found: value, expected: earlier)
+        #expect("\(error)".contains("with another setting of \(text). Set it back"), "\(error)")
+        let ofFolds = CrossValidationError.otherSettings(
+            folder: "folds", setting: setting, found: value, expected: earlier)
+        #expect("\(ofFolds)".contains("with another setting of \(text). Set it back"), "\(ofFolds)")
+    }
+
+    @Test(
         "The error about a checkpoint of other files describes them without digests",
         arguments: [
             ("artwork", "a (0123456789ab) of A", "a (ba9876543210) of A", otherFiles("artwork")),

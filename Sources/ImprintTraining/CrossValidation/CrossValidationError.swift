@@ -1,3 +1,4 @@
+internal import Imprint
 public import ImprintCore
 
 /// An error of a cross-validation, except errors of training and evaluation.
@@ -39,8 +40,8 @@ public enum CrossValidationError: DescribedError, Equatable {
         case .folderInUse(let folder):
             "the folder of finished folds \(folder) is in use by another cross-validation. Wait until it ends, or choose another folder"
         case .otherSettings(let folder, let setting, let found, let expected):
-            "\(folder) has the finished folds of a cross-validation with another setting of \(setting): it was \(expected) and is now "
-                + "\(found). Set it back to continue, or choose another folder"
+            "\(folder) has the finished folds of a cross-validation with \(settingChange(setting, from: expected, to: found)). "
+                + "Set it back to continue, or choose another folder"
         case .otherInputs(let folder, let inputs):
             "\(folder) has the finished folds of a cross-validation before a change of the \(inputs.joined(separator: " and the ")): files were "
                 + "added, removed or edited. Restore the earlier files to continue, or choose another folder"

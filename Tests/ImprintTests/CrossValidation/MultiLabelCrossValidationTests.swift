@@ -165,7 +165,7 @@ import Testing
                 _ = try run(isMultiLabel: false)
                 let error = #expect(throws: CrossValidationError.self) { try run(isMultiLabel: true) }
                 let text = "\(try #require(error))"
-                #expect(text.contains("another setting of is multi label: it was no and is now yes"))
+                #expect(text.contains("another setting of several labels per photo: it was no and is now yes"))
             }
         }
     }
