@@ -273,7 +273,8 @@ import Testing
                 #expect(try String(contentsOf: folder.appending(path: name), encoding: .utf8) == "mine\n", "\(name)")
             }
             #expect(run.errors.contains("m.imprint: now contains a file that Imprint did not write"), "\(run.errors)")
-            #expect(run.errors.contains("the file is not a checkpoint, so it is not replaced"), "\(run.errors)")
+            #expect(
+                run.errors.contains("the file is not a checkpoint of Imprint, so it is not replaced"), "\(run.errors)")
             #expect(try imprint("inspect", "m-2.imprint", folder: folder).status == 0)
             #expect(
                 try String(contentsOf: folder.appending(path: "r-2.html"), encoding: .utf8).hasPrefix("<!doctype html>")

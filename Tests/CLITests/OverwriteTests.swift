@@ -126,7 +126,7 @@ import Testing
                 #expect(run.status == 0, "\(run.errors)")
             } else {
                 #expect(run.status == 64, "\(run.errors)")
-                #expect(run.errors.contains("not a checkpoint, so it is not replaced"), "\(run.errors)")
+                #expect(run.errors.contains("not a checkpoint of Imprint, so it is not replaced"), "\(run.errors)")
                 #expect(try Data(contentsOf: target) == before)
             }
         }

@@ -84,10 +84,13 @@ import Testing
         }
     }
 
-    @Test("--resume starts a new run if there is no checkpoint, and reports it") func nothingToResume() throws {
+    @Test(
+        "--resume starts a new run if there is no checkpoint, or an empty file instead, and reports it",
+        arguments: ["", "mkdir run && : > run/checkpoint.safetensors"])
+    func nothingToResume(before: String) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)
-            let run = try shell("$imprint \(Self.training) --resume --output m.imprint", folder: folder)
+            let run = try shell("\(before)\n$imprint \(Self.training) --resume --output m.imprint", folder: folder)
             #expect(run.status == 0)
             #expect(run.errors.contains("There is no checkpoint in run yet; starting a new run."), "\(run.errors)")
         }

@@ -40,6 +40,12 @@ import Testing
         #expect("\(ofFolds)".contains("with another setting of \(text). Set it back"), "\(ofFolds)")
     }
 
+    @Test("The error about other photos explains how photos are identified if none is the same", arguments: [0, 3])
+    func otherPhotos(kept: Int) {
+        let error = ImprintError.checkpointOfOtherPhotos(file: Self.file.path, kept: kept, of: 8)
+        #expect("\(error)".contains("Photos are identified by their paths in the folder or list") == (kept == 0))
+    }
+
     @Test(
         "The error about a checkpoint of other files describes them without digests",
         arguments: [

@@ -96,7 +96,7 @@ public struct ModelFileError: DescribedError, Equatable {
             case .notAPersonalization(let found):
                 "the file is \(found), not a personalization"
             case .notACheckpoint(let found):
-                "the file is \(found), not a checkpoint, so it is not replaced"
+                "the file is \(found), not a checkpoint of Imprint, so it is not replaced"
             case .otherBase(let found, let expected):
                 "the file was made for another model: the digest of its model is \(found.prefix(16))…, expected \(expected.prefix(16))…"
             case .copy(let original):

@@ -74,7 +74,8 @@ final class CheckpointStore {
             self.lock = lock
             AtomicFile.removeUnfinished(in: folder)
         }
-        guard FileManager.default.fileExists(atPath: file.path) else {
+        // An empty file may be replaced like a missing one.
+        guard let status = FileStatus(file), !status.isFile || status.size > 0 else {
             resumed = nil
             replacedProgress = nil
             return
@@ -125,7 +126,7 @@ final class CheckpointStore {
         defer { lastAttempt = clock.now }
         guard Checkpoint.canReplace(file) else {
             throw FileError.cannotWrite(
-                path: file.path, reason: "the file is not a checkpoint, so it is not replaced",
+                path: file.path, reason: "the file is not a checkpoint of Imprint, so it is not replaced",
                 remedy: "Move that file away.")
         }
         try checkpoint.write(to: file)
