@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import ImprintCore
 internal import ImprintTraining
 
 /// The training photos of annotations, and the photos of their validation set.
@@ -54,6 +55,16 @@ struct AnnotatedSplit {
         throw Self.noTrainingPhotos(training, url)
     }
 
+    /// Notes the number of photos that are in both sets, because training leaves them out of the training set.
+    func noteSharedPhotos() {
+        guard let validation else { return }
+        let count = Self.sharedCount(validation, training)
+        guard count > 0 else { return }
+        Terminal.warn(
+            "Note: \(counted(count, "photo")) \(count == 1 ? "is" : "are") in both the training and the validation set, and only used for "
+                + "validation.")
+    }
+
     private static func noTrainingPhotos(_ photos: BoxAnnotations, _ url: URL) -> ValidationError {
         ValidationError(
             "--validation: \(url.displayPath) contains all \(photos.photos.count) photos of --annotations, expected only "
@@ -62,7 +73,12 @@ struct AnnotatedSplit {
 
     /// Returns whether annotations contain all photos of others.
     private static func contains(_ annotations: BoxAnnotations, _ others: BoxAnnotations) -> Bool {
+        sharedCount(annotations, others) == others.photos.count
+    }
+
+    /// Returns the number of photos of other annotations that annotations contain.
+    private static func sharedCount(_ annotations: BoxAnnotations, _ others: BoxAnnotations) -> Int {
         let photos = Set(annotations.photos.map { $0.url.resolvingSymlinksInPath() })
-        return others.photos.allSatisfy { photos.contains($0.url.resolvingSymlinksInPath()) }
+        return others.photos.count { photos.contains($0.url.resolvingSymlinksInPath()) }
     }
 }

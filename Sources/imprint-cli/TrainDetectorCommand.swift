@@ -183,6 +183,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             return boxes
         }
         try split.requireTrainingPhotos(validation: dataset.validationFolder)
+        split.noteSharedPhotos()
         if hasFolds, split.training.availableParts.contains(.validation) {
             Terminal.warn("Note: --folds splits the photos of train, and does not read those of val.")
         }

@@ -79,4 +79,13 @@ import Testing
             #expect(run.status == 0 && run.errors.contains("Note: val has all photos of train"), "\(run.errors)")
         }
     }
+
+    @Test("train-detector notes the number of photos that are in train and val") func sharedPhotos() throws {
+        try withDataset("train: [images/train, images/other]\nval: [images/val, images/other]") { folder in
+            let run = try imprint(
+                "train-detector", "--annotations", "set", "--output", "m.imprint", "--epochs", "1", folder: folder)
+            let note = "Note: 1 photo is in both the training and the validation set, and only used for validation."
+            #expect(run.status == 0 && run.errors.contains(note), "\(run.errors)")
+        }
+    }
 }

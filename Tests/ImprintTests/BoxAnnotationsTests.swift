@@ -120,8 +120,11 @@ import Testing
             let annotations = try BoxAnnotations(contentsOf: folder)
             #expect(annotations.photos.map { $0.objects.count } == [1, 0])
             let text = annotations.warnings.joined(separator: "\n")
-            #expect(annotations.warnings.count == 3)
-            for part in ["(labels/val/c.txt)", "(plot.png)", "the folders train and val are read together"] {
+            #expect(annotations.warnings.count == 4)
+            for part in [
+                "(labels/val/c.txt)", "(plot.png)", "the folders train and val are read together",
+                "1 of 2 photos has no text file in ",
+            ] {
                 #expect(text.contains(part))
             }
             #expect(text.contains("add its path, such as train: images/train"))

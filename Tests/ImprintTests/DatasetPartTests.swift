@@ -120,4 +120,48 @@ import Testing
             #expect(error?.description.contains("Expected the photos in \(path)/ or \(path)/images. ") == true)
         }
     }
+
+    @Test("Photos without text files are noted per folder if they are at least half of its photos")
+    func missingTextFiles() throws {
+        try withDataset("train: images/train\nval: images/val\ntest: images/test") { folder in
+            let set = folder.appending(path: "set")
+            for name in ["b", "c"] { try writeAnnotatedPhoto(set.appending(path: "images/train/\(name).png")) }
+            let note = "2 of 3 photos of train have no text file in \(set.path)/labels/train/: "
+            for records in [false, true] {
+                let annotations = try BoxAnnotations(contentsOf: set, recordsProblems: records)
+                #expect(annotations.warnings.contains { $0.contains(note) }, "\(annotations.warnings)")
+            }
+            try writeAnnotations(["labels/train/b.txt": ""], in: set)
+            let warnings = try BoxAnnotations(contentsOf: set).warnings
+            #expect(!warnings.contains { $0.contains("no text file") }, "\(warnings)")
+        }
+    }
+
+    @Test("The error about missing text files counts the photos of one folder, and names the folder of the text files")
+    func onlyMissingTextFiles() throws {
+        try withDataset("train: images/train\nval: images/val") { folder in
+            let set = folder.appending(path: "set")
+            try FileManager.default.removeItem(at: set.appending(path: "labels"))
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: set) }
+            let text =
+                ": found 1 photo but no text file of boxes for any of them in \(set.path)/labels/train/. "
+            #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test(
+        "An audit reports photos that data.yaml names for training and for another part",
+        arguments: [
+            ("val: images/train", ""), ("val: list.txt", ""),
+            ("val: images/val\ntest: list.txt", "in the training and the test set"),
+        ])
+    func sharedPhotos(key: String, reason: String) throws {
+        try withDataset("train: images/train\n" + key, ["set/list.txt": "images/train/a.png\nimages/test/c.png\n"]) {
+            folder in
+            let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"), recordsProblems: true)
+            let shared = Audit(annotations).findings.filter { $0.kind == .sharedPhotos }
+            #expect(shared.map { $0.files.map(\.lastPathComponent) } == [["a.png"]])
+            #expect(shared.map(\.reason) == [reason])
+        }
+    }
 }

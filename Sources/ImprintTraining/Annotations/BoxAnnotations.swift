@@ -62,6 +62,9 @@ public struct BoxAnnotations: Sendable {
     /// The part of each photo according to data.yaml, by its location; empty if the annotations name no parts.
     let statedParts: [URL: DatasetPart]
 
+    /// The training photos that data.yaml also names for the validation or test set, and this other part.
+    let sharedPhotos: [URL: DatasetPart]
+
     /// Creates annotations that are known to be valid.
     package init(
         uncheckedLabels labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [],
@@ -70,7 +73,7 @@ public struct BoxAnnotations: Sendable {
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
-        (availableParts, statedParts) = ([], [:])
+        (availableParts, statedParts, sharedPhotos) = ([], [:], [:])
     }
 
     /// The name of annotations from an app: a relative URL, so that its path is not resolved against the current folder.
@@ -137,13 +140,14 @@ public struct BoxAnnotations: Sendable {
                 folders: contents.folders.reduce(into: []) { if !$0.contains($1) { $0.append($1) } })
         }
         try self.init(
-            collector, labels: contents.labels, availableParts: contents.availableParts, statedParts: contents.parts)
+            collector, labels: contents.labels, availableParts: contents.availableParts, statedParts: contents.parts,
+            sharedPhotos: contents.sharedPhotos)
     }
 
     /// Creates annotations from the photos that were compared with their boxes.
     private init(
         _ collector: BoxCollector, labels: [String], availableParts: Set<DatasetPart> = [],
-        statedParts: [URL: DatasetPart] = [:]
+        statedParts: [URL: DatasetPart] = [:], sharedPhotos: [URL: DatasetPart] = [:]
     ) throws(BoxAnnotationsError) {
         if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
             throw .noUsableBoxes(file: file, entry: entry, problem: problem)
@@ -160,7 +164,7 @@ public struct BoxAnnotations: Sendable {
         name = collector.source.displayPath
         problems = collector.problems
         withoutUsableBoxes = collector.withoutUsableBoxes
-        (self.availableParts, self.statedParts) = (availableParts, statedParts)
+        (self.availableParts, self.statedParts, self.sharedPhotos) = (availableParts, statedParts, sharedPhotos)
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.

@@ -26,8 +26,9 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
     case hasConfidence(file: URL, entry: String)
     /// A data set annotates something other than boxes; `found` names it.
     case unsupported(file: URL, found: String)
-    /// The photos of a YOLO data set have no text files.
-    case missingTextFiles(folder: URL, photos: Int)
+    /// The photos of a YOLO data set have no text files; `folder` is their folder or list, and `textFolder` is where the text file of the
+    /// first photo was searched for.
+    case missingTextFiles(folder: URL, photos: Int, textFolder: URL)
     /// The annotations list no photos.
     case noPhotos(file: URL)
     /// None of the photos can be read; `reason` is the error of the first one, and `folders` are those in which photos were searched for.
@@ -65,9 +66,9 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
                 + "Expected class, centre x, centre y, width and height. Use the text files of the data set."
         case .unsupported(let file, let found):
             "\(file.displayPath): found \(found). Expected bounding boxes or polygons. Export the data set as boxes."
-        case .missingTextFiles(let folder, let photos):
-            "\(folder.displayPath): found \(counted(photos, "photo")) but no text file of boxes for any of them. Expected "
-                + "labels/a.txt for images/a.jpg, or a.txt beside a.jpg. Check the folder."
+        case .missingTextFiles(let folder, let photos, let textFolder):
+            "\(folder.displayPath): found \(counted(photos, "photo")) but no text file of boxes for any of them in "
+                + "\(textFolder.displayPath). Expected labels/a.txt for images/a.jpg, or a.txt beside a.jpg. Check both folders."
         case .noPhotos(let file):
             "\(file.displayPath): the annotations list no photos. Expected at least one. Check the file."
         case .noReadablePhotos(let file, let photos, let reason, let folders):

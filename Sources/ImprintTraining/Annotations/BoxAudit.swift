@@ -45,6 +45,10 @@ struct BoxAudit {
                 ? Audit.Finding(kind: .missing, files: [image.url], reason: "") : Audit.Finding(unreadable: image)
         }
         for (index, photo) in annotations.photos.enumerated() {
+            if let part = annotations.sharedPhotos[photo.url] {
+                let reason = part == .test ? "in the training and the test set" : ""
+                findings.append(Audit.Finding(kind: .sharedPhotos, files: [photo.url], reason: reason))
+            }
             if photo.objects.isEmpty {
                 findings.append(Audit.Finding(kind: .withoutBoxes, files: [photo.url], reason: ""))
             }

@@ -13,6 +13,8 @@ struct AnnotationContents {
     var availableParts: Set<DatasetPart> = []
     /// The part of each photo, by its location; empty if the file names no parts.
     var parts: [URL: DatasetPart] = [:]
+    /// The training photos that also belong to the validation or test set, and this other part.
+    var sharedPhotos: [URL: DatasetPart] = [:]
 }
 
 /// A photo as an annotation file describes it.
@@ -69,6 +71,8 @@ struct AnnotationWarnings {
         case parts
         /// The folders of several parts, which were read together because the file names no parts.
         case severalSplits
+        /// Folders in which most photos have no text file.
+        case missingTextFiles
     }
 
     private var notes: [Note: String] = [:]

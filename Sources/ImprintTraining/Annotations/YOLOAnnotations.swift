@@ -43,30 +43,38 @@ struct YOLOAnnotations {
     /// Adds the photos that the keys `train`, `val` and `test` name.
     private func addParts(to contents: inout AnnotationContents) throws {
         contents.availableParts = Set(yaml.parts.keys)
-        var seen: Set<[UInt8]> = []
-        var isAnnotated = false
-        var (sources, names): ([URL], [String]) = ([], [])
+        var seen: [[UInt8]: (photo: URL, part: DatasetPart)] = [:]
+        var (coverages, names): ([TextFileCoverage], [String]) = ([], [])
         for part in try selectedParts() {
             let locations = try (yaml.parts[part] ?? []).map { try location($0, key: part.yamlKey) }
-            sources += locations
             contents.folders += locations.filter { FileStatus($0)?.isFile == true }.map {
                 $0.deletingLastPathComponent()
             }
             names.append("\(part.yamlKey) (\(locations.map(\.displayPath).joined(separator: ", ")))")
-            for photo in try locations.flatMap({ try photos($0) }) {
-                guard seen.insert(Array(photo.standardizedFileURL.displayPath.utf8)).inserted else { continue }
-                let text = textFile(of: photo)
-                isAnnotated = isAnnotated || text != nil
-                contents.photos.append(try statedPhoto(photo, text))
-                contents.parts[photo] = part
+            for source in locations {
+                var coverage = TextFileCoverage(source: source, part: part)
+                for photo in try photos(source) {
+                    let path = Array(photo.standardizedFileURL.displayPath.utf8)
+                    if let first = seen[path] {
+                        if first.part == .training, part != .training, contents.sharedPhotos[first.photo] == nil {
+                            contents.sharedPhotos[first.photo] = part
+                        }
+                        continue
+                    }
+                    seen[path] = (photo, part)
+                    let candidates = textFiles(of: photo)
+                    let text = Self.existing(candidates)
+                    // The photos of a list can be missing.
+                    if text != nil || FileStatus(photo) != nil { coverage.add(text, candidates) }
+                    contents.photos.append(try statedPhoto(photo, text))
+                    contents.parts[photo] = part
+                }
+                coverages.append(coverage)
             }
         }
         contents.folders.append(base)
         contents.warnings.note(.parts, "read the photos of \(names.joined(separator: " and "))")
-        // The photos of a list can be missing.
-        guard isAnnotated || !contents.photos.contains(where: { FileStatus($0.url) != nil }) else {
-            throw BoxAnnotationsError.missingTextFiles(folder: sources.first ?? root, photos: contents.photos.count)
-        }
+        try Self.check(coverages, &contents.warnings)
     }
 
     /// Returns the parts to read: all, or the requested part, or else the nearest part before it.
@@ -129,23 +137,24 @@ struct YOLOAnnotations {
         let paths = try ImageFolder.imagePaths(in: folder)
         let hasImageFolder = photoFolder == nil && paths.contains { Self.imageFolderIndex($0) != nil }
         var used: Set<String> = []
+        var coverage = TextFileCoverage(source: folder)
         var splits: [DatasetPart: Set<String>] = [:]
         for path in paths {
             let url = folder.appending(path: path)
-            let text = textFile(of: url, path: path)
+            let candidates = textFiles(of: url, path: path)
+            let text = Self.existing(candidates)
             guard text != nil || !hasImageFolder || Self.imageFolderIndex(path) != nil else {
                 contents.warnings.add(.unusedPhoto, path)
                 continue
             }
+            coverage.add(text, candidates)
             if let text { used.insert(text.standardizedFileURL.displayPath) }
             for name in path.split(separator: "/").dropLast() {
                 if let part = DatasetPart(folder: name) { splits[part, default: []].insert(name.lowercased()) }
             }
             contents.photos.append(try statedPhoto(url, text))
         }
-        guard !used.isEmpty || paths.isEmpty else {
-            throw BoxAnnotationsError.missingTextFiles(folder: folder, photos: paths.count)
-        }
+        try Self.check([coverage], &contents.warnings)
         guard photoFolder == nil else { return }
         if splits.count > 1 {
             let names = splits.values.joined().sorted(by: precedes).joined(separator: " and ")
@@ -178,9 +187,25 @@ struct YOLOAnnotations {
         path.split(separator: "/").dropLast().lastIndex(of: "images")
     }
 
-    /// Returns the text file of a photo; nil if it does not exist.
+    /// Throws an error if none of the photos has a text file, and notes folders in which at least half of the photos have none.
+    private static func check(
+        _ coverages: [TextFileCoverage], _ warnings: inout AnnotationWarnings
+    ) throws(BoxAnnotationsError) {
+        let incomplete = coverages.filter { $0.missing > 0 }
+        if let first = incomplete.first, let folder = first.textFolder,
+            coverages.allSatisfy({ $0.missing == $0.photos })
+        {
+            throw .missingTextFiles(folder: first.source, photos: first.photos, textFolder: folder)
+        }
+        let notes = incomplete.filter { 2 * $0.missing >= $0.photos }.map(\.note)
+        if !notes.isEmpty { warnings.note(.missingTextFiles, notes.joined(separator: "; ")) }
+    }
+
+    private static func existing(_ files: [URL]) -> URL? { files.first { FileStatus($0)?.isFile == true } }
+
+    /// Returns the locations at which the text file of a photo can be, the usual one first.
     /// - Parameter path: The path of the photo relative to the folder of the photos, to look for the same path in `labels`.
-    private func textFile(of photo: URL, path: String? = nil) -> URL? {
+    private func textFiles(of photo: URL, path: String? = nil) -> [URL] {
         let stem = photo.standardizedFileURL.deletingPathExtension()
         var candidates: [URL] = []
         // The last folder images, which can be above the folder of the photos.
@@ -194,7 +219,7 @@ struct YOLOAnnotations {
             let relative = path.split(separator: "/").dropLast() + [Substring(stem.lastPathComponent + ".txt")]
             candidates.append(root.appending(path: "labels/" + relative.joined(separator: "/")))
         }
-        return candidates.first { FileStatus($0)?.isFile == true }
+        return candidates
     }
 
     /// Reads the boxes in a text file.
@@ -245,5 +270,33 @@ struct YOLOAnnotations {
             let bottom = y.max()
         else { return StatedBox(label: label, x: .nan, y: .nan, width: .nan, height: .nan, entry: entry) }
         return StatedBox(label: label, x: left, y: top, width: right - left, height: bottom - top, entry: entry)
+    }
+}
+
+/// The number of photos of a folder or list that have a text file.
+private struct TextFileCoverage {
+    /// The folder or list.
+    let source: URL
+    /// The part of the data set; nil if data.yaml names no parts.
+    var part: DatasetPart?
+    private(set) var photos = 0
+    /// The number of photos without a text file.
+    private(set) var missing = 0
+    /// The folder in which the first missing text file was searched for.
+    private(set) var textFolder: URL?
+
+    /// Adds a photo with its text file, or with the locations at which it was searched for.
+    mutating func add(_ text: URL?, _ candidates: [URL]) {
+        photos += 1
+        guard text == nil else { return }
+        missing += 1
+        textFolder = textFolder ?? candidates.first?.deletingLastPathComponent()
+    }
+
+    /// A note about the photos without a text file.
+    var note: String {
+        "\(missing) of \(counted(photos, "photo"))\(part.map { " of \($0.yamlKey)" } ?? "") "
+            + "\(missing == 1 ? "has" : "have") no text file in \(textFolder?.displayPath ?? "labels"): photos without a text file "
+            + "count as background"
     }
 }
