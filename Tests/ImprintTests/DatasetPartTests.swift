@@ -75,7 +75,9 @@ import Testing
         "A part that does not exist is an error that names the key",
         arguments: [
             ("train: photos", "train: there is no "), ("train: photos", "set/photos. Expected a folder of photos"),
-            ("val: images/val", "there is no key train, but val"), ("train: {a: b}", "train has \"a: b\""),
+            ("val: images/val", "there is no key train, but val"),
+            ("trian: images/train\nval: images/val", "there is no key train, but the similar key trian and val"),
+            ("\ttrain: images/train", "line 2: the line starts with a tab"), ("train: {a: b}", "train has \"a: b\""),
             ("train: [images/train", "train does not end"),
             ("path: images\ntrain: images/train", "set/images/images/train. Expected a folder of photos"),
         ])
@@ -162,6 +164,28 @@ import Testing
             let shared = Audit(annotations).findings.filter { $0.kind == .sharedPhotos }
             #expect(shared.map { $0.files.map(\.lastPathComponent) } == [["a.png"]])
             #expect(shared.map(\.reason) == [reason])
+        }
+    }
+
+    @Test(
+        "A probable mistake in the keys of data.yaml gives a warning",
+        arguments: [
+            ("trian: images/train\nval: images/val", "ignored the key trian, which resembles train", ["b.png"]),
+            ("Train: images/train\nval: images/val", "ignored the key Train, which resembles train", ["b.png"]),
+            (
+                "train: images/val\ntrain: images/train", "2 lines have the key train; the last one counts, line 3",
+                ["a.png"]
+            ),
+            ("nc: 3\ntrain: images/train", "nc is 3, but names has 1 name", ["a.png"]),
+            ("valid: images/val\ndate: 2026\ntask: detect", nil, ["b.png"]),
+        ] as [(String, String?, [String])])
+    func keys(keys: String, warning: String?, photos: [String]) throws {
+        try withDataset(keys) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"))
+            #expect(names(annotations) == photos)
+            let others = annotations.warnings.filter { !$0.contains("read the photos of ") }
+            #expect(others.count == (warning == nil ? 0 : 1), "\(others)")
+            if let warning { #expect(others.first?.hasSuffix(": " + warning) == true, "\(others)") }
         }
     }
 }

@@ -50,7 +50,7 @@ package enum BoxFormat: String, Sendable {
     private static func isYOLO(_ content: ArraySlice<UInt8>) -> Bool {
         let lines = text(content).split(whereSeparator: \.isNewline)
         func has(_ key: String) -> Bool { lines.contains { $0.hasPrefix("\(key):") } }
-        return has("names") && ["path", "train", "val", "validation", "test"].contains(where: has)
+        return has("names") && ["path", "train", "val", "valid", "validation", "test"].contains(where: has)
     }
 
     /// Returns the keys of the JSON object that the content is, or of the first object in its array.

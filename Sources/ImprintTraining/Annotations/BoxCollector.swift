@@ -67,6 +67,8 @@ struct AnnotationWarnings {
 
     /// A kind of note about the whole data set.
     enum Note: CaseIterable {
+        /// Probable mistakes in the keys of data.yaml.
+        case keys
         /// The parts of the dataset split that were read.
         case parts
         /// The folders of several parts, which were read together because the file names no parts.

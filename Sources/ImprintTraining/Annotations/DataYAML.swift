@@ -4,10 +4,10 @@ internal import ImprintCore
 /// The content of data.yaml in a YOLO data set, in the subset of YAML that data sets use.
 ///
 /// - `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a` for each).
-/// - `train`, `val` and `test` are a path or a list of paths.
+/// - `train`, `val` (also `valid` or `validation`) and `test` are a path or a list of paths.
 /// - `path` is the folder that these paths start at.
 ///
-/// Names and paths are plain or in quotes.
+/// Names and paths are plain or in quotes. The last one of equal keys counts.
 struct DataYAML {
     private(set) var names: [Int: String] = [:]
     /// Whether the data set annotates keypoints; their lines look like polygons.
@@ -16,6 +16,10 @@ struct DataYAML {
     private(set) var path: String?
     /// The paths of the photos of each part that the file names, as written.
     private(set) var parts: [DatasetPart: [String]] = [:]
+    /// The keys that are probably misspelt, and the keys that they resemble, in the order of the file.
+    let misspeltKeys: [(key: String, known: String)]
+    /// The probable mistakes in the keys; empty if there are none.
+    private(set) var warnings: [String] = []
     private let file: URL
     /// The lines, without comments.
     private let lines: [Substring]
@@ -25,12 +29,66 @@ struct DataYAML {
         lines = try annotationText(file).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
             .map { Self.withoutComment($0) }
         hasKeypoints = lines.contains { $0.hasPrefix("kpt_shape:") }
+        let keys = Self.keys(in: lines)
+        misspeltKeys = keys.compactMap { key in Self.knownKey(resembling: key.name).map { (key: key.name, known: $0) } }
+        try checkTabs()
         try readNames()
         path = try paths("path").first
         for part in DatasetPart.allCases {
             var paths = try self.paths(part.yamlKey)
-            if part == .validation, paths.isEmpty { paths = try self.paths("validation") }
+            for alias in Self.validationAliases where part == .validation && paths.isEmpty {
+                paths = try self.paths(alias)
+            }
             if !paths.isEmpty { parts[part] = paths }
+        }
+        warnings = misspeltKeys.map { "ignored the key \($0.key), which resembles \($0.known)" }
+        warnings += Self.knownKeys.compactMap { known in
+            let lines = keys.filter { $0.name == known }.map(\.line)
+            guard lines.count > 1, let last = lines.last else { return nil }
+            return "\(lines.count) lines have the key \(known); the last one counts, line \(last)"
+        }
+        if case .text(let text)? = try value("nc")?.value, let count = Int(text), count != names.count {
+            warnings.append("nc is \(count), but names has \(counted(names.count, "name"))")
+        }
+    }
+
+    // MARK: Keys
+
+    /// Other keys for the paths of the validation set.
+    private static let validationAliases = ["valid", "validation"]
+
+    /// The keys that Imprint reads.
+    private static let knownKeys = ["path", "train", "val", "test", "names", "nc", "kpt_shape"] + validationAliases
+
+    /// Returns the keys at the start of lines, with the numbers of their lines, from 1.
+    private static func keys(in lines: [Substring]) -> [(name: String, line: Int)] {
+        lines.enumerated().compactMap { index, line in
+            guard let colon = line.firstIndex(of: ":") else { return nil }
+            let name = line[..<colon]
+            guard name.first?.isLetter == true, name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" }) else {
+                return nil
+            }
+            return (name: String(name), line: index + 1)
+        }
+    }
+
+    /// Returns the known key that an unknown one differs from in case, one letter or the order of letters; nil if there is none.
+    private static func knownKey(resembling key: String) -> String? {
+        guard !knownKeys.contains(key), key.count <= 20 else { return nil }
+        let key = key.lowercased()
+        // Any two letters are near "nc".
+        return knownKeys.first { known in
+            known == key || (known.count > 2 && (editDistance(known, key) <= 1 || known.sorted() == key.sorted()))
+        }
+    }
+
+    /// Throws an error if the indentation of a line has a tab, which YAML forbids.
+    private func checkTabs() throws(BoxAnnotationsError) {
+        for (index, line) in lines.enumerated() where !Self.trimmed(line).isEmpty {
+            guard line.prefix(while: \.isWhitespace).contains("\t") else { continue }
+            throw .invalidEntry(
+                file: file, entry: "line \(index + 1)", found: "the line starts with a tab",
+                expected: "spaces, because YAML does not allow tabs before a key")
         }
     }
 
@@ -41,10 +99,18 @@ struct DataYAML {
                 ? "the names of the classes, such as names: [cat, dog]" : "a path, such as train: images/train")
     }
 
+    /// Returns the end of a sentence about keys that do not exist, which names the keys that resemble them.
+    func misspelt(_ missing: [String]) -> String {
+        let keys = misspeltKeys.filter { missing.contains($0.known) }.map(\.key)
+        return keys.isEmpty ? "" : ", but the similar key \(keys.joined(separator: " and "))"
+    }
+
     // MARK: Names
 
     private mutating func readNames() throws(BoxAnnotationsError) {
-        guard let (line, value) = try self.value("names") else { throw fail("there is no key names", line: nil) }
+        guard let (line, value) = try self.value("names") else {
+            throw fail("there is no key names" + misspelt(["names"]), line: nil)
+        }
         switch value {
         case .text(let text): throw fail("names is \"\(text.prefix(40))\", not a list", line: line)
         case .items(let items):
@@ -115,7 +181,7 @@ struct DataYAML {
 
     /// Returns the value of a key, and its line from 1; nil if there is no such key.
     private func value(_ key: String) throws(BoxAnnotationsError) -> (line: Int, value: Value)? {
-        guard let index = lines.firstIndex(where: { $0.hasPrefix("\(key):") }) else { return nil }
+        guard let index = lines.lastIndex(where: { $0.hasPrefix("\(key):") }) else { return nil }
         let text = Self.trimmed(lines[index].dropFirst(key.count + 1))
         let value: Value
         switch text.first {

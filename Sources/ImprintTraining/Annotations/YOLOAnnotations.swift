@@ -32,6 +32,7 @@ struct YOLOAnnotations {
         for (_, name) in names.sorted(by: { $0.key < $1.key }) where !unique.insert(name).inserted {
             contents.warnings.add(.equalNames, name)
         }
+        if !yaml.warnings.isEmpty { contents.warnings.note(.keys, yaml.warnings.joined(separator: "; ")) }
         if photoFolder == nil, !yaml.parts.isEmpty {
             try addParts(to: &contents)
         } else {
@@ -86,9 +87,11 @@ struct YOLOAnnotations {
         // The requested part, and the parts that stand for it.
         let accepted = DatasetPart.allCases.prefix { $0.rawValue <= part.rawValue }
         guard let nearest = available.last(where: accepted.contains) else {
-            let keys = accepted.reversed().map(\.yamlKey).joined(separator: " or ")
+            let keys = accepted.reversed().map(\.yamlKey)
+            let found = "there is no key \(keys.joined(separator: " or "))" + yaml.misspelt(keys)
             throw .invalidEntry(
-                file: file, entry: "the file", found: "there is no key \(keys), but \(available[0].yamlKey)",
+                file: file, entry: "the file",
+                found: "\(found)\(yaml.misspelt(keys).isEmpty ? ", but" : " and") \(available[0].yamlKey)",
                 expected: "the photos of the \(part) set, such as \(part.yamlKey): images/\(part.yamlKey)")
         }
         return [nearest]
