@@ -39,6 +39,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case equalNames(folder: URL, names: [String])
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
+    /// The folder is a YOLO data set of photos with bounding boxes; `found` names the files or folders that show it.
+    case hasBoxes(folder: URL, found: String)
     /// The folder contains a name that is not UTF-8; in `name`, other bytes than printable ASCII are written as `\xE9`.
     case undecodableName(folder: URL, name: String)
     /// A folder of photos without labels has no photos; `reason` explains why.
@@ -115,6 +117,9 @@ extension ImageError {
                 + "Merge or rename them."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no photos. Add some, or remove it."
+        case .hasBoxes(let folder, let found):
+            "\(folder.displayPath): found \(found) of a YOLO data set with bounding boxes, expected one sub-folder of photos per label. "
+                + "Use the data set as the annotations of a detector."
         case .undecodableName(let folder, let name):
             "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. "
                 + "Expected names in UTF-8. Rename it."

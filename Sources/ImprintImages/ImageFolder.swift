@@ -31,12 +31,13 @@ public struct ImageFolder: Sendable {
     /// - Parameters:
     ///   - url: The folder.
     ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
-    /// - Throws: `ImageError` if the folder is missing, a file or empty, if it holds no class folders or too few, or if a
-    ///   class has no images.
+    /// - Throws: `ImageError` if the folder is missing, a file, empty or a YOLO data set, if it holds no class folders or too few, or if
+    ///   a class has no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url) }
         let root = try FolderListing(url)
+        if let found = try Self.signOfYOLO(root, url) { throw .hasBoxes(folder: url, found: found) }
         guard !root.folders.isEmpty else {
             let images = root.files.count { isImage(url.appending(path: $0)) }
             throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
@@ -93,6 +94,23 @@ public struct ImageFolder: Sendable {
         }
         try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
     }
+
+    /// Returns the file or folders by which a folder is a YOLO data set; nil if it is none.
+    private static func signOfYOLO(_ root: FolderListing, _ url: URL) throws(ImageError) -> String? {
+        for name in root.files {
+            let file = url.appending(path: name)
+            guard ["yaml", "yml"].contains(file.pathExtension.lowercased()), let status = FileStatus(file),
+                status.isFile, status.size <= yamlByteLimit, let content = try? Data(contentsOf: file)
+            else { continue }
+            if BoxFormat([UInt8](content), of: file) == .yolo { return name }
+        }
+        guard root.folders.contains("images"), root.folders.contains("labels") else { return nil }
+        let texts = try filePaths(below: "labels", in: url)
+        return !texts.isEmpty && texts.allSatisfy { $0.hasSuffix(".txt") } ? "the folders images and labels" : nil
+    }
+
+    /// The maximum size of a file that is checked for the description of a data set, in bytes (1 MiB).
+    private static let yamlByteLimit = 1 << 20
 
     /// Checks that no names are equal strings of different bytes.
     ///

@@ -103,7 +103,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case let error as HintedError: error.hint
     case let error as ProcessFailedError: error.advice.hint
     case let error as ProcessMismatchError: hint(forDifferent: error.differences.map(\.property))
-    case DrawingError.hasBoxes: annotationsHint
+    case DrawingError.hasBoxes, ImageError.hasBoxes: annotationsHint
     case let error as LabelListError: if case .hasBoxes = error.problem { annotationsHint } else { nil }
     case let error as LocatedError: hint(for: error.error, in: command)
     case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)

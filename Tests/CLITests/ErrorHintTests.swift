@@ -219,6 +219,7 @@ import Testing
             hint(for: LabelListError(file: file, problem: .hasBoxes(format: "COCO")))?.contains("--annotations") == true
         )
         #expect(hint(for: LabelListError(file: file, problem: .noPhotos)) == nil)
+        #expect(hint(for: ImageError.hasBoxes(folder: file, found: "data.yaml"))?.contains("--annotations") == true)
     }
 
     /// The start of a ZIP archive from `torch.save`.

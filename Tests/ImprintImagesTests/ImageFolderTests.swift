@@ -107,6 +107,25 @@ import Testing
             ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, text: "no photos")
     }
 
+    @Test(
+        "The folder of a YOLO data set is an error, and other YAML or folders of labels are not",
+        arguments: [
+            (["images/a.jpg", "labels/a.txt"], "", "the folders images and labels"),
+            (["train/images/a.jpg", "valid/images/b.jpg"], "names: [cat]\nval: valid/images", "data.yaml"),
+            (["train/a.jpg", "valid/b.jpg"], "names: [cat]", nil),
+            (["images/a.jpg", "labels/a.jpg", "labels/a.txt"], "", nil),
+        ] as [([String], String, String?)])
+    func yolo(paths: [String], yaml: String, found: String?) throws {
+        try withFiles(paths) { root in
+            try Data(yaml.utf8).write(to: root.appending(path: "data.yaml"))
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: root) }
+            switch folder {
+            case .success: #expect(found == nil)
+            case .failure(let error): #expect(error == found.map { ImageError.hasBoxes(folder: root, found: $0) })
+            }
+        }
+    }
+
     @Test("One class is enough if requested") func oneClass() throws {
         try withFiles(["only/1.jpg"]) { root in
             let folder = try ImageFolder(at: root, minimumClasses: 1)
