@@ -220,6 +220,9 @@ public struct Audit: Sendable {
         found += Self.findings(failures + single, similarPhotos, photos) + trainingBoxes
         // Few objects are enough to validate, and a photo of both sets is reported once.
         found += boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !known.contains($0) }
+        if parts.contains(where: { $0 != DatasetPart.training.rawValue }) {
+            for index in found.indices { found[index].isOfSeveralSets = true }
+        }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
     }
 

@@ -73,6 +73,8 @@ extension Audit {
         public let reason: String
         /// The boxes that the finding is about, in the first of the files; empty for other findings, and for boxes that cannot be used.
         public let boxes: [NormalizedRectangle]
+        /// Whether the audit compares several sets of photos, in which files can have the same name and label.
+        var isOfSeveralSets = false
 
         init(kind: Kind, files: [URL], reason: String, boxes: [NormalizedRectangle] = []) {
             (self.kind, self.files, self.reason, self.boxes) = (kind, files, reason, boxes)
@@ -84,7 +86,8 @@ extension Audit {
             self.init(kind: kind, files: [image.url], reason: "\(image.reason)")
         }
 
-        /// The file names with as many parent folders as distinguish them, at least the label's ("cat/IMG_1.jpg").
+        /// The file names with as many parent folders as distinguish them: at least the label's ("cat/IMG_1.jpg"), and that of the set if
+        /// the audit compares several sets ("test/cat/IMG_1.jpg").
         public var names: [String] {
             let components = files.map(\.pathComponents)
             func names(_ parts: Int) -> [String] {
@@ -94,7 +97,7 @@ extension Audit {
                         ? file.displayPath : components.suffix(parts).joined(separator: "/")
                 }
             }
-            let minimumParts = kind == .acrossSplits ? 3 : 2
+            let minimumParts = isOfSeveralSets ? 3 : 2
             let maximumParts = max(minimumParts, components.map(\.count).max() ?? 0)
             return (minimumParts...maximumParts).lazy.map(names).first { Set($0).count == files.count }
                 ?? names(maximumParts)

@@ -86,6 +86,8 @@ import Testing
             #expect(findings(audit)[.acrossSplits] == [["v0.jpg", "x20.png"]])
             let finding = try #require(audit.findings.first { $0.kind == .acrossSplits })
             #expect(finding.names == ["test/cat/v0.jpg", "train/cat/x20.png"])
+            let tiny = audit.findings.filter { $0.kind == .tiny }
+            #expect(tiny.map(\.names) == [["train/dog/tiny.png"]])
             #expect(audit.labels.map(\.validationImages) == [2, 0])
             #expect(audit.images == 16 && read == 16)
             #expect(audit.trainingImages == 14 && audit.validationImages == 2)
@@ -102,7 +104,10 @@ import Testing
             let shared = audit.findings.filter { $0.kind == .sharedPhotos }
             #expect(shared.map(\.files) == folder.items.map { [$0.url] })
             #expect(shared.allSatisfy { $0.reason.isEmpty })
-            #expect(audit.findings.filter { $0.kind != .sharedPhotos } == alone.findings)
+            func texts(_ findings: [Audit.Finding]) -> [[String]] {
+                findings.map { [$0.kind.rawValue, $0.reason] + $0.files.map(\.path) }
+            }
+            #expect(texts(audit.findings.filter { $0.kind != .sharedPhotos }) == texts(alone.findings))
             #expect(audit.images == 14 && audit.trainingImages == 14 && audit.validationImages == 14)
             #expect(audit.groups == alone.groups && audit.imagesInGroups == alone.imagesInGroups)
             #expect(audit.orientations == alone.orientations)
