@@ -27,10 +27,12 @@ import Testing
             "train:\n  images/train", "path: ../set\ntrain: images/train", "path: set\ntrain: images/train",
             "path: /home/someone/set\ntrain: images/train", "train: ../images/train", "train: ./images/train/",
             "train: list.txt", "train: lists/list.txt", "path: images\ntrain: train",
+            "train: images\\train", "train: .\\images\\train", "train: windows.txt", "path: .\\images\ntrain: train",
         ])
     func paths(key: String) throws {
         let lists = [
             "set/list.txt": "./images/train/a.png\r\n\n", "set/lists/list.txt": "images/train/a.png\n",
+            "set/windows.txt": "images\\train\\a.png\r\n",
         ]
         try withDataset(key + "\nval: images/val\ntest:", lists) { folder in
             let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"), part: .training)
@@ -79,10 +81,19 @@ import Testing
             ("trian: images/train\nval: images/val", "there is no key train, but the similar key trian and val"),
             ("\ttrain: images/train", "line 2: the line starts with a tab"), ("train: {a: b}", "train has \"a: b\""),
             ("train: [images/train", "train does not end"),
+            ("train: images/*.png", "data.yaml cannot have wildcards"),
+            ("train: folder.txt", "line 2: the list names the folder "),
+            ("train: empty.txt", "empty.txt: the file: the list is empty. Expected one path of a photo per line"),
+            ("train: https://example.com/set.zip", "train: https://example.com/set.zip is a URL. Expected "),
+            (
+                "path: https://example.com/set.zip\ntrain: photos",
+                "path: https://example.com/set.zip is a URL. Expected "
+            ),
             ("path: images\ntrain: images/train", "set/images/images/train. Expected a folder of photos"),
         ])
     func errors(keys: String, text: String) throws {
-        try withDataset(keys) { folder in
+        let lists = ["set/folder.txt": "\nimages/train\n", "set/empty.txt": "\n"]
+        try withDataset(keys, lists) { folder in
             let set = folder.appending(path: "set")
             let error = #expect(throws: BoxAnnotationsError.self) {
                 try BoxAnnotations(contentsOf: set, part: .training)

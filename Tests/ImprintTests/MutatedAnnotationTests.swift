@@ -24,7 +24,7 @@ import Testing
                     let annotations = try BoxAnnotations(contentsOf: folder)
                     let objects = annotations.photos.flatMap(\.objects)
                     #expect(objects.allSatisfy { $0.box.isWithinImage && annotations.labels.contains($0.label) })
-                    // At most one line for each of the 18 kinds, with three short examples.
+                    // At most one line for each of the 17 kinds, with three short examples, and for each of the 5 notes.
                     #expect(annotations.warnings.count <= 22)
                     #expect(annotations.warnings.allSatisfy { $0.count < 600 })
                     _ = try annotations.cocoData()

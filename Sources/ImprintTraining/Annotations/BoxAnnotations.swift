@@ -298,8 +298,16 @@ struct PhotoFinder {
 
     /// Returns the photo with this name, or nil if none of the folders has it.
     func existing(_ name: String) -> URL? {
-        if name.hasPrefix("/") { return FileStatus(URL(filePath: name))?.isFile == true ? URL(filePath: name) : nil }
-        return folders.lazy.map { $0.appending(path: name) }.first { FileStatus($0)?.isFile == true }
+        candidates(name).first { FileStatus($0)?.isFile == true }
+    }
+
+    /// Returns the folder with this name, or nil if none of the folders has it.
+    func folder(_ name: String) -> URL? {
+        candidates(name).first { FileStatus($0)?.isFolder == true }
+    }
+
+    private func candidates(_ name: String) -> [URL] {
+        name.hasPrefix("/") ? [URL(filePath: name)] : folders.map { $0.appending(path: name) }
     }
 
     /// Returns the photo with this name; if it is missing, its first expected location.

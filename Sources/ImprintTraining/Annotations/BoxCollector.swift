@@ -73,6 +73,8 @@ struct AnnotationWarnings {
         case parts
         /// The folders of several parts, which were read together because the file names no parts.
         case severalSplits
+        /// Lists of photos that are empty.
+        case emptyLists
         /// Folders in which most photos have no text file.
         case missingTextFiles
     }

@@ -46,6 +46,7 @@ struct YOLOAnnotations {
         contents.availableParts = Set(yaml.parts.keys)
         var seen: [[UInt8]: (photo: URL, part: DatasetPart)] = [:]
         var (coverages, names): ([TextFileCoverage], [String]) = ([], [])
+        var emptyLists: [URL] = []
         for part in try selectedParts() {
             let locations = try (yaml.parts[part] ?? []).map { try location($0, key: part.yamlKey) }
             contents.folders += locations.filter { FileStatus($0)?.isFile == true }.map {
@@ -54,7 +55,9 @@ struct YOLOAnnotations {
             names.append("\(part.yamlKey) (\(locations.map(\.displayPath).joined(separator: ", ")))")
             for source in locations {
                 var coverage = TextFileCoverage(source: source, part: part)
-                for photo in try photos(source) {
+                let found = try photos(source)
+                if found.isEmpty { emptyLists.append(source) }
+                for photo in found {
                     let path = Array(photo.standardizedFileURL.displayPath.utf8)
                     if let first = seen[path] {
                         if first.part == .training, part != .training, contents.sharedPhotos[first.photo] == nil {
@@ -75,6 +78,14 @@ struct YOLOAnnotations {
         }
         contents.folders.append(base)
         contents.warnings.note(.parts, "read the photos of \(names.joined(separator: " and "))")
+        if let list = emptyLists.first {
+            guard !contents.photos.isEmpty else {
+                throw BoxAnnotationsError.invalidEntry(
+                    file: list, entry: "the file", found: "the list is empty", expected: "one path of a photo per line")
+            }
+            let paths = emptyLists.map(\.displayPath).joined(separator: ", ")
+            contents.warnings.note(.emptyLists, "\(counted(emptyLists.count, "list")) without photos (\(paths))")
+        }
         try Self.check(coverages, &contents.warnings)
     }
 
@@ -102,23 +113,41 @@ struct YOLOAnnotations {
     /// It is `path`, or the folder of data.yaml if `path` does not exist, because `path` is often of another computer.
     private static func base(of yaml: DataYAML, root: URL) -> URL {
         guard let path = yaml.path else { return root }
-        let base = path.hasPrefix("/") ? URL(filePath: path) : root.appending(path: path)
-        return FileStatus(base)?.isFolder == true ? base : root
+        let candidates = spellings(path).map { $0.hasPrefix("/") ? URL(filePath: $0) : root.appending(path: $0) }
+        return candidates.first { FileStatus($0)?.isFolder == true } ?? root
+    }
+
+    /// Returns a path as written, then with the separators of Windows replaced or the home folder inserted for "~".
+    private static func spellings(_ path: String) -> [String] {
+        var spellings = [path]
+        if path.contains("\\") { spellings.append(path.replacing("\\", with: "/")) }
+        if path.hasPrefix("~/") {
+            spellings.append(
+                FileManager.default.homeDirectoryForCurrentUser.appending(path: path.dropFirst(2)).displayPath)
+        }
+        return spellings
     }
 
     /// Returns the location of a folder or list that data.yaml names; as in Ultralytics, a wrong "../" at its start is ignored.
     private func location(_ name: String, key: String) throws(BoxAnnotationsError) -> URL {
-        var candidates = [URL(filePath: name)]
-        if !name.hasPrefix("/") {
-            candidates = [base.appending(path: name)]
+        var candidates: [URL] = []
+        for name in Self.spellings(name) {
+            candidates.append(name.hasPrefix("/") ? URL(filePath: name) : base.appending(path: name))
             if name.hasPrefix("../") { candidates.append(base.appending(path: name.dropFirst(3))) }
         }
         candidates = candidates.map(\.standardizedFileURL)
         guard let location = candidates.first(where: { FileStatus($0) != nil }) else {
             let paths = candidates.map(\.displayPath)
+            var expected = "a folder of photos, or a text file with a list of photos"
+            if name.contains("*") { expected += "; data.yaml cannot have wildcards" }
+            if let url = [name, yaml.path ?? ""].first(where: { $0.contains("://") }) {
+                throw .invalidEntry(
+                    file: file, entry: url == name ? key : "path", found: "\(url) is a URL",
+                    expected: "\(expected); download the data set first")
+            }
             throw .invalidEntry(
-                file: file, entry: key, found: "there is no \(paths.joined(separator: ", and no "))",
-                expected: "a folder of photos, or a text file with a list of photos")
+                file: file, entry: key, found: "there is no \(paths.joined(separator: ", and no "))", expected: expected
+            )
         }
         return location
     }
@@ -129,8 +158,21 @@ struct YOLOAnnotations {
     private func photos(_ source: URL) throws -> [URL] {
         if FileStatus(source)?.isFolder == true { return try ImageFolder.images(in: source) }
         let finder = PhotoFinder(folders: [source.deletingLastPathComponent(), base])
-        return try annotationText(source).split(whereSeparator: \.isNewline)
-            .map { $0.trimmingCharacters(in: .whitespaces) }.filter(PhotoFinder.isValid).map(finder.url)
+        var photos: [URL] = []
+        let lines = try annotationText(source).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, line) in lines.enumerated() {
+            let name = line.trimmingCharacters(in: .whitespaces)
+            guard PhotoFinder.isValid(name) else { continue }
+            let spellings = Self.spellings(name)
+            let photo = spellings.lazy.compactMap { finder.existing($0) }.first
+            if photo == nil, let folder = spellings.lazy.compactMap({ finder.folder($0) }).first {
+                throw BoxAnnotationsError.invalidEntry(
+                    file: source, entry: "line \(index + 1)", found: "the list names the folder \(folder.displayPath)",
+                    expected: "the path of a photo; data.yaml can name the folder instead of the list")
+            }
+            photos.append(photo ?? finder.url(name))
+        }
+        return photos
     }
 
     /// Adds the photos of the folder.
