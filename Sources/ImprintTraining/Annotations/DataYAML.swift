@@ -42,7 +42,7 @@ struct DataYAML {
             if !paths.isEmpty { parts[part] = paths }
         }
         warnings = misspeltKeys.map { "ignored the key \($0.key), which resembles \($0.known)" }
-        warnings += Self.knownKeys.compactMap { known in
+        warnings += Self.knownKeys.compactMap { known -> String? in
             let lines = keys.filter { $0.name == known }.map(\.line)
             guard lines.count > 1, let last = lines.last else { return nil }
             return "\(lines.count) lines have the key \(known); the last one counts, line \(last)"
@@ -62,7 +62,7 @@ struct DataYAML {
 
     /// Returns the keys at the start of lines, with the numbers of their lines, from 1.
     private static func keys(in lines: [Substring]) -> [(name: String, line: Int)] {
-        lines.enumerated().compactMap { index, line in
+        lines.enumerated().compactMap { index, line -> (name: String, line: Int)? in
             guard let colon = line.firstIndex(of: ":") else { return nil }
             let name = line[..<colon]
             guard name.first?.isLetter == true, name.allSatisfy({ $0.isLetter || $0.isNumber || $0 == "_" }) else {
