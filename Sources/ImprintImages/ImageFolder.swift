@@ -123,9 +123,18 @@ public struct ImageFolder: Sendable {
     /// The label of photos without a logo, unless the name of a folder is their label.
     public static let noLogoLabel = "none"
 
-    /// Returns the first of some labels that is `noLogoLabel` or looks like it, apart from its case; nil if there is none.
-    package static func reservedLabel(in labels: [String]) -> String? {
-        labels.contains(noLogoLabel) ? noLogoLabel : similarLabel(to: noLogoLabel, in: labels, looksEqual: true)
+    /// The text that results show instead of a label if an image shows none of the labels.
+    package static let rejectionText = "none of these"
+
+    /// Returns one of some labels that is reserved or looks like a reserved label, apart from its case; nil if there is none.
+    package static func reservedLabel(
+        in labels: [String], reserved: [String] = [ImageFolder.noLogoLabel, ImageFolder.rejectionText]
+    ) -> String? {
+        for name in reserved {
+            if labels.contains(name) { return name }
+            if let label = similarLabel(to: name, in: labels, looksEqual: true) { return label }
+        }
+        return nil
     }
 
     /// Creates a data set from classes, each with the paths of its files relative to the folder.

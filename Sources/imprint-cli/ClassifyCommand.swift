@@ -106,7 +106,8 @@ struct ClassifyCommand: ParsableCommand {
         let categories = try categories.map { try self.categories($0, of: classifier) }
         let output = try outputs.open(
             PhotoFormat(
-                noneText: "none of these", separator: ", ", hasBoxes: boxes, hasVerdicts: classifier.noveltyRule != nil),
+                noneText: ImageFolder.rejectionText, separator: ", ", hasBoxes: boxes,
+                hasVerdicts: classifier.noveltyRule != nil),
             inputs: inputs, common: common)
         let limit = top ?? (rule.threshold == .perLabel ? classifier.labels.count : 5)
         try forEachPhoto(photos, workers, output, verb: "classifying") {
@@ -132,7 +133,8 @@ struct ClassifyCommand: ParsableCommand {
 
     private func categories(_ text: String, of classifier: ImageClassifier) throws -> Categories {
         guard text == "auto" else {
-            let categories = try Categories(contentsOf: URL(filePath: text), labels: classifier.labels)
+            let categories = try Categories(
+                contentsOf: URL(filePath: text), labels: classifier.model.labels, personalLabels: classifier.labels)
             warnAboutSimilarCategories(categories, labels: classifier.labels)
             return categories
         }

@@ -38,8 +38,8 @@ struct NoveltyVerdict: Encodable, Sendable {
 
     /// Returns the text for a rejected photo: "none of these, closest dog 61.0 %".
     static func text(closest: Classification?) -> String {
-        closest.map { "none of these, closest \(shown($0.label)) \(Terminal.percent($0.confidence))" }
-            ?? "none of these"
+        let text = ImageFolder.rejectionText
+        return closest.map { "\(text), closest \(shown($0.label)) \(Terminal.percent($0.confidence))" } ?? text
     }
 }
 

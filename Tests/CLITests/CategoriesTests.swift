@@ -16,6 +16,7 @@ import Testing
             try Data(#"{"computer": ["laptop", "desktop"]}"#.utf8).write(to: folder.appending(path: "groups.json"))
             try Data("{}".utf8).write(to: folder.appending(path: "empty.json"))
             try Data(#"{"cats": ["lynx"]}"#.utf8).write(to: folder.appending(path: "other.json"))
+            try Data(#"{"cat": ["laptop"]}"#.utf8).write(to: folder.appending(path: "swallowed.json"))
             try ImageFile.write(
                 RasterImage(width: 16, height: 16, filledWith: 90), to: folder.appending(path: "x.png"))
             try body(folder)
@@ -79,6 +80,7 @@ import Testing
             let run = try shell(
                 """
                 mkdir -p mine/computer && cp x.png mine/computer
+                echo '{"computer": ["laptop", "desktop", "computer"]}' >listed.json
                 $imprint export m.imprint --to imprint --categories groups.json --output g.imprint &&
                 $imprint personalize g.imprint mine --output me &&
                 $imprint merge g.imprint me --output merged.imprint
@@ -87,7 +89,8 @@ import Testing
             for model in ["g.imprint --personalization me", "merged.imprint"] {
                 let plain = try confidences(shell("$imprint classify \(model) x.png --json", folder: folder))
                 #expect(plain.keys.sorted() == ["cat", "computer", "desktop", "laptop"])
-                for categories in ["auto", "groups.json"] {
+                // A file for the merged model must list the label.
+                for categories in model == "merged.imprint" ? ["auto", "listed.json"] : ["auto", "groups.json"] {
                     let seen = try confidences(
                         shell("$imprint classify \(model) x.png --json --categories \(categories)", folder: folder))
                     #expect(seen.keys.sorted() == ["cat", "computer"])
@@ -134,6 +137,14 @@ import Testing
             (
                 "export m.imprint --to imprint --output o.imprint --categories other.json", 1,
                 "other.json: the label \"lynx\" of the category"
+            ),
+            (
+                "classify m.imprint x.png --categories swallowed.json", 1,
+                "swallowed.json: the category \"cat\" has the name of the label \"cat\", which it does not list"
+            ),
+            (
+                "export m.imprint --to imprint --output o.imprint --categories swallowed.json", 1,
+                "swallowed.json: the category \"cat\" has the name of the label"
             ),
             ("classify m.imprint x.png --categories x.png", 1, "expected a JSON object"),
             (

@@ -224,7 +224,7 @@ import Testing
         }
     }
 
-    @Test("A logo cannot have the label of photos without a logo, in any case", arguments: ["none", "None"])
+    @Test("A logo cannot have a reserved label, in any case", arguments: ["none", "None", "none of these"])
     func reservedLabel(label: String) throws {
         try withTemporaryFolder { folder in
             let run = try imprint(

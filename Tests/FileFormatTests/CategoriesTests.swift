@@ -60,6 +60,30 @@ import Testing
         }
     }
 
+    @Test(
+        "A file must not name a category like a label that it does not list, or like the text for rejected photos",
+        arguments: [
+            (
+                #"{"Circles": ["Other"]}"#,
+                "the category \"Circles\" has the name of the label \"Circles\", which it does not list. Rename the category, or put"
+            ),
+            (#"{"None of these": ["Other"]}"#, "the category \"None of these\" has a reserved name"),
+            (#"{"Circles": ["Other", "Circles"]}"#, nil), (#"{"mine": ["Other"]}"#, nil),
+            (#"{"none": ["Other"]}"#, nil),
+        ] as [(String, String?)])
+    func misleadingNames(text: String, reason: String?) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "groups.json")
+            try Data(text.utf8).write(to: url)
+            do {
+                _ = try Categories(contentsOf: url, labels: ["Other", "Circles"], personalLabels: ["mine"])
+                #expect(reason == nil)
+            } catch {
+                #expect("\(error)".contains(try #require(reason)), "\(error)")
+            }
+        }
+    }
+
     @Test("A duplicate category is rejected, because JSON decoders drop the first one")
     func twice() throws {
         try withTemporaryFolder { folder in

@@ -53,8 +53,21 @@ public struct Categories: Hashable, Sendable {
     }
 
     /// Reads a file of categories, or a pipe such as `/dev/stdin`, for a model's labels.
-    /// - Throws: `CategoriesError` if the file is invalid, cannot be read or has more than 16 MB, and the errors of `check(labels:)`.
+    ///
+    /// A category with the name of a label of the model must list that label. `check(labels:)` accepts other ones for a model to which a
+    /// personalization has added the label.
+    /// - Throws: `CategoriesError` if the file is invalid, cannot be read or has more than 16 MB, if a category has the name of a label that it
+    ///   does not list or the reserved name "none of these", and the errors of `check(labels:)`.
     public init(contentsOf url: URL, labels: [String]) throws(CategoriesError) {
+        try self.init(contentsOf: url, labels: labels, personalLabels: [])
+    }
+
+    /// Reads a file of categories for the labels of a model and of a personalization.
+    /// - Parameters:
+    ///   - labels: The labels of the model.
+    ///   - personalLabels: Further labels, which belong to the category of the same name even if it does not list them.
+    /// - Throws: The errors of `init(contentsOf:labels:)`.
+    package init(contentsOf url: URL, labels: [String], personalLabels: [String]) throws(CategoriesError) {
         let path = url.path(percentEncoded: false)
         let data: Data?
         do throws(FileError) {
@@ -70,7 +83,8 @@ public struct Categories: Hashable, Sendable {
         }
         do {
             try self.init(Self.parsed(Array(data)))
-            try check(labels: labels)
+            try check(labels: labels + personalLabels)
+            try checkNames(labels: labels)
         } catch {
             throw CategoriesError(error.reason, in: path)
         }
@@ -122,6 +136,21 @@ public struct Categories: Hashable, Sendable {
             throw CategoriesError(
                 "the category \(taken.debugDescription) has the name of a label in \((categories[taken] ?? "").debugDescription). Move the "
                     + "label into it, or rename the category")
+        }
+    }
+
+    /// Checks that no category has a reserved name, or the name of a label that it does not list.
+    private func checkNames(labels known: [String]) throws(CategoriesError) {
+        if let name = ImageFolder.reservedLabel(in: names, reserved: [ImageFolder.rejectionText]) {
+            throw CategoriesError(
+                "the category \(name.debugDescription) has a reserved name, which results show for photos of none of the labels. "
+                    + "Rename the category")
+        }
+        let unlisted = Set(known).subtracting(categories.keys)
+        if let name = names.first(where: { unlisted.contains($0) }) {
+            throw CategoriesError(
+                "the category \(name.debugDescription) has the name of the label \(name.debugDescription), which it does not list. "
+                    + "Rename the category, or put the label into it")
         }
     }
 }

@@ -111,7 +111,7 @@ struct DetectorTask: TrainingTask {
     }
 
     /// Returns the labels of the labelled photos, or the label of photos without a logo if there are only annotated photos or artwork.
-    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if a logo has the label of photos without a logo, in any case.
+    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if a logo has a reserved label, in any case.
     private static func photoLabels(
         _ photos: (any TrainingSource)?, _ annotations: BoxAnnotations?, logos: [String]
     ) throws(ImprintError) -> [String] {
@@ -121,13 +121,12 @@ struct DetectorTask: TrainingTask {
                 expected: "at least one box that is not of a crowd")
         }
         if let photos { return photos.labels }
-        let noLogo = ImageFolder.noLogoLabel
         if let taken = ImageFolder.reservedLabel(in: logos) {
             throw .invalidSetting(
                 name: annotations == nil ? "artwork" : "annotations", found: "the label \(taken)",
-                expected: "another label: \(noLogo) is for photos that show no logo")
+                expected: "another label: this one is reserved for photos without a logo")
         }
-        return [noLogo]
+        return [ImageFolder.noLogoLabel]
     }
 
     /// Returns the names and digests of the artwork, as a fingerprint contains them.
