@@ -114,14 +114,16 @@ package struct LabelSearch: Sendable {
     }
 }
 
-/// Returns the Levenshtein distance: the number of insertions, deletions and replacements of characters.
+/// Returns the edit distance: the number of insertions, deletions and replacements of characters, and of transpositions of neighbours.
+///
+/// It is the restricted Damerau–Levenshtein distance (optimal string alignment), which edits no part of a text twice.
 package func editDistance(_ first: String, _ second: String) -> Int {
     let (first, second) = (Array(first), Array(second))
     let limit = max(first.count, second.count)
     return editDistance(first, second, limit: limit) ?? limit
 }
 
-/// Returns the Levenshtein distance; nil if it is above a limit.
+/// Returns the edit distance; nil if it is above a limit.
 ///
 /// The time is proportional to the limit and to the number of characters of the shorter text, and less if the texts differ early.
 package func editDistance(_ first: [Character], _ second: [Character], limit: Int) -> Int? {
@@ -136,24 +138,31 @@ private func editDistance(
 ) -> Int? {
     guard abs(first.count - second.count) <= limit else { return nil }
     guard !second.isEmpty else { return first.count }
-    // Only the columns at most `limit` from the diagonal can have a distance of at most `limit`.
-    var distances = (0...second.count).map { min($0, limit + 1) }
+    // Only the columns at most `limit` from the diagonal can have a distance of at most `limit`; the others stay above it.
+    var previous = (0...second.count).map { min($0, limit + 1) }
+    var current = [Int](repeating: limit + 1, count: second.count + 1)
+    /// The row before `previous`, for transpositions.
+    var earlier = current
     for (index, character) in first.enumerated() {
         let row = index + 1
         let columns = max(1, row - limit)...min(second.count, row + limit)
         comparisons += columns.count
-        var diagonal = distances[columns.lowerBound - 1]
-        distances[columns.lowerBound - 1] = columns.lowerBound == 1 ? row : limit + 1
-        var minimum = distances[columns.lowerBound - 1]
+        current[columns.lowerBound - 1] = columns.lowerBound == 1 ? row : limit + 1
+        var minimum = current[columns.lowerBound - 1]
         for column in columns {
-            let replaced = diagonal + (character == second[column - 1] ? 0 : 1)
-            diagonal = distances[column]
-            distances[column] = min(replaced, diagonal + 1, distances[column - 1] + 1)
-            minimum = min(minimum, distances[column])
+            let replaced = previous[column - 1] + (character == second[column - 1] ? 0 : 1)
+            var distance = min(replaced, previous[column] + 1, current[column - 1] + 1)
+            if row > 1, column > 1, character == second[column - 2], first[index - 1] == second[column - 1] {
+                distance = min(distance, earlier[column - 2] + 1)
+            }
+            current[column] = distance
+            minimum = min(minimum, distance)
         }
         guard minimum <= limit else { return nil }
+        swap(&earlier, &previous)
+        swap(&previous, &current)
     }
-    let distance = distances[second.count]
+    let distance = previous[second.count]
     return distance <= limit ? distance : nil
 }
 

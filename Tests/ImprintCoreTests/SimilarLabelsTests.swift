@@ -30,6 +30,8 @@ import Testing
         arguments: [
             ("Cat", ["cats", "cat"], " (similar to \"cat\")"), ("bloat", ["Float", "boat"], " (similar to \"Float\")"),
             ("headphone", ["Headphones, wired", "Head phones"], " (similar to \"Head phones\")"),
+            ("Othre", ["Circles", "Other"], " (similar to \"Other\")"), ("Ohter", ["Other"], " (similar to \"Other\")"),
+            ("Circels", ["Other", "Circles"], " (similar to \"Circles\")"), ("Otehrs", ["Ohtesr"], ""),
             ("dusk", ["dark", "bright"], ""),
             ("a", ["b"], ""), ("", ["b", ""], ""), ("cat", ["Cat", "cat"], ""), ("", [], ""),
         ] as [(String, [String], String)])
@@ -69,10 +71,14 @@ import Testing
     private func plainDistance(_ first: ArraySlice<Character>, _ second: ArraySlice<Character>) -> Int {
         guard let a = first.last, let b = second.last else { return max(first.count, second.count) }
         if a == b { return plainDistance(first.dropLast(), second.dropLast()) }
-        return 1
-            + min(
-                plainDistance(first.dropLast(), second), plainDistance(first, second.dropLast()),
-                plainDistance(first.dropLast(), second.dropLast()))
+        let edits = [
+            plainDistance(first.dropLast(), second), plainDistance(first, second.dropLast()),
+            plainDistance(first.dropLast(), second.dropLast()),
+        ]
+        let isTransposed =
+            first.count > 1 && second.count > 1 && a == second.dropLast().last && b == first.dropLast().last
+        let transposed = isTransposed ? [plainDistance(first.dropLast(2), second.dropLast(2))] : []
+        return 1 + ((edits + transposed).min() ?? 0)
     }
 
     @Test("A limited edit distance is the distance, or nil above the limit") func limitedDistance() {
