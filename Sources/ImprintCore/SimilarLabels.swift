@@ -1,11 +1,12 @@
 internal import Foundation
 
 /// The difference between the labels of a group of `similarLabels(in:)`, as the predicate of a sentence.
-package let labelSimilarity = "differ only in case, spaces or Unicode form"
+package let labelSimilarity = "differ only in case, spaces, hyphens, underscores or Unicode form"
 
-/// Returns the groups of different labels that are probably meant as one label: they differ only in case, spaces or Unicode form.
+/// Returns the groups of different labels that are probably meant as one label: they differ only in case, spaces, hyphens, underscores
+/// or Unicode form.
 ///
-/// "Ring", "ring " and "ＲＩＮＧ" form a group. Canonically equivalent labels, such as the composed and the decomposed form of "é", are equal
+/// "TwoCircles" and "two_circles" form a group. So do "Ring", "ring " and "ＲＩＮＧ". Canonically equivalent labels, such as the composed and the decomposed form of "é", are equal
 /// strings, so they count once.
 /// - Returns: The groups of at least two labels, in the order of `labels`.
 package func similarLabels(in labels: [String]) -> [[String]] {
@@ -13,7 +14,7 @@ package func similarLabels(in labels: [String]) -> [[String]] {
     var groups: [[String]] = []
     var seen: Set<String> = []
     for label in labels where seen.insert(label).inserted {
-        let key = folded(label)
+        let key = withoutSeparators(folded(label))
         if let index = indices[key] {
             groups[index].append(label)
         } else {
@@ -184,4 +185,26 @@ private func folded(_ label: String, keepsLook: Bool = false) -> String {
         keepsLook ? visible.precomposedStringWithCanonicalMapping : visible.precomposedStringWithCompatibilityMapping
     // Upper case of lower case, because "ß" and "ẞ" are "SS", and "ς" and "σ" are "Σ".
     return form.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased().uppercased()
+}
+
+/// Returns a folded label without the spaces, hyphens and underscores between its words.
+///
+/// Those between digits become a space, because "1-2" is not "12", and those at the ends stay, because "A-" is not "A".
+private func withoutSeparators(_ label: String) -> String {
+    var result = ""
+    var separators = ""
+    for character in label {
+        if character == " " || character == "-" || character == "_" {
+            separators.append(character)
+            continue
+        }
+        if result.isEmpty {
+            result += separators
+        } else if !separators.isEmpty, character.isNumber, result.last?.isNumber == true {
+            result.append(" ")
+        }
+        separators = ""
+        result.append(character)
+    }
+    return result + separators
 }

@@ -1,7 +1,8 @@
 internal import ImprintCore
 internal import ImprintModel
 
-/// Warns about names that differ only in case, spaces or Unicode form, because they are probably meant as one name.
+/// Warns about names that differ only in case, spaces, hyphens, underscores or Unicode form,
+/// because they are probably meant as one name.
 /// - Parameters:
 ///   - labels: The names.
 ///   - noun: The plural of what they name.
@@ -22,7 +23,8 @@ func warnAboutSimilarLabels(
     warn(warnings) { "\(counted($0, "more group")) of \(noun) differ only in this way." }
 }
 
-/// Warns about categories that differ from each other, or from a label without a category, only in case, spaces or Unicode form.
+/// Warns about categories that differ from each other, or from a label without a category, only in case, spaces, hyphens,
+/// underscores or Unicode form.
 /// - Parameter labels: The labels of the model.
 func warnAboutSimilarCategories(_ categories: Categories, labels: [String]) {
     let names = categories.names

@@ -156,7 +156,7 @@ import Testing
             #expect(
                 result.status == 0
                     && result.errors.contains(
-                        "The labels \"Cat\" and \"cat\" differ only in case, spaces or Unicode form. The model learns them as different labels."
+                        "The labels \"Cat\" and \"cat\" differ only in case, spaces, hyphens, underscores or Unicode form. The model learns them as different labels."
                     ), "\(result.errors)")
             let finding = try #require(result.lines.first { $0["kind"] as? String == "similarLabels" })
             #expect(finding["reason"] as? String == "\"Cat\", \"cat\"" && finding["files"] as? [String] == [])

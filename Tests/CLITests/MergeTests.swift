@@ -69,7 +69,8 @@ import Testing
             #expect(
                 run.status == 0
                     && run.errors.contains(
-                        "The labels \"one\" and \"One \" differ only in case, spaces or Unicode form."),
+                        "The labels \"one\" and \"One \" differ only in case, spaces, hyphens, underscores or Unicode form."
+                    ),
                 "\(run.errors)")
         }
     }

@@ -96,7 +96,8 @@ import Testing
             let run = try imprint("personalize", "m.imprint", "photos", "--output", "me", folder: folder)
             #expect(run.status == 0 && run.errors.contains("New labels: \(label)."), "\(run.errors)")
             let isWarned = run.errors.contains(
-                "The labels \"dark\" and \"Dark\" differ only in case, spaces or Unicode form. The model learns them")
+                "The labels \"dark\" and \"Dark\" differ only in case, spaces, hyphens, underscores or Unicode form. The model learns them"
+            )
             #expect(isWarned == (label == "Dark"), "\(run.errors)")
         }
     }
@@ -242,7 +243,7 @@ import Testing
                 folder: folder)
             #expect(result.status == 0 && result.lines.count == 1, "\(result.errors)")
             let warning =
-                "The labels \"crest\" and \"Crest\" differ only in case, spaces or Unicode form. The model learns them as different labels. "
+                "The labels \"crest\" and \"Crest\" differ only in case, spaces, hyphens, underscores or Unicode form. The model learns them as different labels. "
                 + "If they mean the same, use one spelling."
             #expect(result.errors.contains(warning), "\(result.errors)")
             let line = try #require(result.lines.last)

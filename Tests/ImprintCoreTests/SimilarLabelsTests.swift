@@ -2,7 +2,9 @@ import ImprintCore
 import Testing
 
 @Suite("Similar labels") struct SimilarLabelsTests {
-    @Test("Labels that differ only in case, spaces or Unicode form are a group, in the order of the labels")
+    @Test(
+        "Labels that differ only in case, spaces, hyphens, underscores or Unicode form are a group, in the order of the labels"
+    )
     func groups() {
         let labels = [
             "Ring", "rings", "ring ", "\u{FF32}\u{FF29}\u{FF2E}\u{FF27}", "caf\u{E9}", "cafe\u{301}", "Straße",
@@ -15,6 +17,20 @@ import Testing
                 ["left  arrow", "Left\u{A0}arrow"],
             ])
         #expect(similarLabels(in: []) == [] && similarLabels(in: ["cat", "cats", "cut"]) == [])
+    }
+
+    @Test(
+        "Separators between words do not distinguish labels in warnings, but those between digits and at the ends do",
+        arguments: [
+            (["TwoCircles", "Two Circles", "two_circles", "Two-Circles"], true), (["a b", "ab"], true),
+            (["class 1", "class_1", "Class1"], true), (["1-2", "1 2"], true), (["1-2", "12"], false),
+            (["A", "A-"], false),
+            (["_a", "a"], false), (["-", "_"], false),
+        ] as [([String], Bool)])
+    func separators(labels: [String], areSimilar: Bool) {
+        #expect(similarLabels(in: labels) == (areSimilar ? [labels] : []))
+        // Errors compare the separators.
+        #expect(areSimilar == false || similarLabel(to: labels[0], in: Array(labels.dropFirst())) == nil)
     }
 
     @Test("A label is not similar to itself, nor to a label of canonically equivalent characters")
