@@ -6,8 +6,8 @@ package let labelSimilarity = "differ only in case, spaces, hyphens, underscores
 /// Returns the groups of different labels that are probably meant as one label: they differ only in case, spaces, hyphens, underscores
 /// or Unicode form.
 ///
-/// "TwoCircles" and "two_circles" form a group. So do "Ring", "ring " and "ＲＩＮＧ". Canonically equivalent labels, such as the composed and the decomposed form of "é", are equal
-/// strings, so they count once.
+/// "TwoCircles" and "two_circles" form a group. So do "Ring", "ring " and "ＲＩＮＧ". Canonically equivalent labels, such as the composed and the
+/// decomposed form of "é", are equal strings, so they count once.
 /// - Returns: The groups of at least two labels, in the order of `labels`.
 package func similarLabels(in labels: [String]) -> [[String]] {
     var indices: [String: Int] = [:]

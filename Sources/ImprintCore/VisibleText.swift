@@ -6,8 +6,35 @@ package func visible(_ text: String, keepsLines: Bool = false) -> String {
     guard text.unicodeScalars.contains(where: controlsTerminal) else { return text }
     return text.replacingScalars { scalar in
         guard controlsTerminal(scalar), !(keepsLines && scalar == "\n") else { return nil }
-        return "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+        return escaped(scalar)
     }
+}
+
+/// Returns texts in which the characters that distinguish them are escaped, as in "\u{200B}", if they look the same as another of the texts.
+///
+/// These are invisible characters and unusual white space. Equal strings of different scalars, such as the composed and the decomposed form of
+/// "é", have all characters escaped that are not ASCII. The other texts stay the same.
+package func escapingLookalikes(_ texts: [String]) -> [String] {
+    let looks = texts.map { text in text.replacingScalars(look) }
+    let lookalikes = Dictionary(zip(looks, repeatElement(1, count: texts.count)), uniquingKeysWith: +)
+    let equals = Dictionary(zip(texts, repeatElement(1, count: texts.count)), uniquingKeysWith: +)
+    return zip(texts, looks).map { text, textLook in
+        guard lookalikes[textLook, default: 1] > 1 else { return text }
+        let isEqual = equals[text, default: 1] > 1
+        return text.replacingScalars { scalar in
+            look(scalar) != nil || (isEqual && !scalar.isASCII) ? escaped(scalar) : nil
+        }
+    }
+}
+
+/// Returns how an invisible character or white space looks: like nothing, or like a space; nil for other characters and the space.
+private func look(_ scalar: Unicode.Scalar) -> String? {
+    if scalar.properties.isDefaultIgnorableCodePoint { return "" }
+    return scalar != " " && scalar.properties.isWhitespace ? " " : nil
+}
+
+private func escaped(_ scalar: Unicode.Scalar) -> String {
+    "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
 }
 
 /// Returns whether a character can control a terminal: C0, C1, DEL, line separators and bidirectional controls.

@@ -35,7 +35,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case noClassFolders(folder: URL, images: Int)
     /// The folder holds fewer classes than needed; `found` are their names.
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
-    /// The names of two sub-folders look the same and differ only in their Unicode normalization.
+    /// The names of sub-folders look the same as others and differ only in their Unicode normalization; `names` contains all of them.
     case equalNames(folder: URL, names: [String])
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
@@ -113,7 +113,7 @@ extension ImageError {
                 + ", expected at least \(minimum). Add a sub-folder of photos for each further label."
         case .equalNames(let folder, let names):
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
-                + "\"\(names.joined(separator: "\" and \""))\", but consist of different Unicode characters. "
+                + "\(Self.lookalikes(names)), but consist of different Unicode characters. "
                 + "Merge or rename them."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no photos. Add some, or remove it."
@@ -135,7 +135,7 @@ extension ImageError {
         case .invalidSource(let name, let found, let expected):
             "\(name): found \(found), expected \(expected). Correct the source of the photos."
         case .similarToLogo(let source, let label, let logo):
-            "\(source): photos with the label \(label.debugDescription) count as photos without the logo "
+            "\(source): photos with the label \(Self.quoted(label, unlike: logo)) count as photos without the logo "
                 + "\(logo.debugDescription), because the labels differ only in case, spaces or invisible characters. "
                 + "Expected the label \(logo.debugDescription) for photos of the logo. "
                 + "Rename the label (in a photo folder, the sub-folder) or the logo."
@@ -146,6 +146,24 @@ extension ImageError {
             "There is no augmentation \"\(name)\". Expected none, or names separated by commas: "
                 + "\(known.joined(separator: ", "))."
         }
+    }
+
+    /// Returns the names of the first few groups of equal names, with the scalars that distinguish them.
+    private static func lookalikes(_ names: [String]) -> String {
+        let limit = 5
+        let byName = Dictionary(grouping: zip(names, escapingLookalikes(names))) { $0.0 }
+        var seen: Set<String> = []
+        let groups = names.filter { seen.insert($0).inserted }.map { name in
+            byName[name, default: []].map { "\"\($0.1)\"" }.joined(separator: " and ")
+        }
+        let rest = groups.count > limit ? ["and \(counted(groups.count - limit, "more group"))"] : []
+        return (groups.prefix(limit) + rest).joined(separator: "; ")
+    }
+
+    /// Returns a label in quotation marks, with escaped invisible characters if it looks the same as another label.
+    private static func quoted(_ label: String, unlike other: String) -> String {
+        let escaped = escapingLookalikes([label, other])[0]
+        return escaped == label ? label.debugDescription : "\"\(escaped)\""
     }
 
     /// Returns the first few skipped images, with their reasons.

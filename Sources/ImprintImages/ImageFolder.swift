@@ -117,7 +117,8 @@ public struct ImageFolder: Sendable {
     /// Swift compares strings by canonical equivalence, so their labels would be the same.
     private static func checkDifferent(_ names: [String], in folder: URL) throws(ImageError) {
         let byName = Dictionary(grouping: names) { $0 }
-        if let twins = byName.values.first(where: { $0.count > 1 }) { throw .equalNames(folder: folder, names: twins) }
+        let twins = names.filter { byName[$0, default: []].count > 1 }
+        if !twins.isEmpty { throw .equalNames(folder: folder, names: twins) }
     }
 
     /// The label of photos without a logo, unless the name of a folder is their label.

@@ -9,7 +9,8 @@ extension Audit {
         public enum Kind: String, Sendable, CaseIterable, Codable {
             /// Near-duplicates with different labels: one of the labels may be wrong.
             case acrossLabels
-            /// Labels that differ only in case, spaces, hyphens, underscores or Unicode form: they are probably meant as one label. The finding has no files.
+            /// Labels that differ only in case, spaces, hyphens, underscores or Unicode form: they are probably meant as one label. The finding
+            /// has no files.
             case similarLabels
             /// A label of validation photos that no training photo has; training rejects them. The finding has no files.
             case untrainedLabels

@@ -15,7 +15,7 @@ func warnAboutSimilarLabels(
         added?.contains { group.contains($0) } ?? true
     }
     let warnings = groups.map { group in
-        let names = group.map { "\"\(shown($0))\"" }
+        let names = escapingLookalikes(group).map { "\"\(shown($0))\"" }
         return
             "The \(noun) \(names.dropLast().joined(separator: ", ")) and \(names[names.count - 1]) \(labelSimilarity). "
             + "\(consequence) If they mean the same, use one spelling."

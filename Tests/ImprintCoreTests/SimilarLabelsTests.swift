@@ -33,6 +33,18 @@ import Testing
         #expect(areSimilar == false || similarLabel(to: labels[0], in: Array(labels.dropFirst())) == nil)
     }
 
+    @Test(
+        "Only the characters that distinguish texts of the same look are escaped",
+        arguments: [
+            (["x", "x\u{200B}"], ["x", "x\\u{200B}"]), (["犬\u{FEFF}", "犬", "cat"], ["犬\\u{FEFF}", "犬", "cat"]),
+            (["a b", "a\u{A0}b"], ["a b", "a\\u{A0}b"]),
+            (["caf\u{E9}", "cafe\u{301}"], ["caf\\u{E9}", "cafe\\u{301}"]),
+            (["Ring", "ring"], ["Ring", "ring"]), (["👨\u{200D}💻", "cat"], ["👨\u{200D}💻", "cat"]),
+        ])
+    func lookalikes(texts: [String], expected: [String]) {
+        #expect(escapingLookalikes(texts) == expected)
+    }
+
     @Test("A label is not similar to itself, nor to a label of canonically equivalent characters")
     func equalLabels() {
         #expect(similarLabels(in: ["cat", "cat", "caf\u{E9}", "cafe\u{301}"]) == [])

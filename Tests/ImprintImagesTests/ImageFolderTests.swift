@@ -139,7 +139,16 @@ import Testing
             guard try FileManager.default.contentsOfDirectory(atPath: root.path).count == 3 else { return }
             let error = #expect(throws: ImageError.self) { try ImageFolder(at: root) }
             #expect(error.map { "\($0)".contains("2 sub-folders that look the same") } == true)
+            #expect(error.map { "\($0)".contains(#""caf\u{E9}""#) && "\($0)".contains(#""cafe\u{301}""#) } == true)
         }
+    }
+
+    @Test("An error about sub-folders that look the same names all of them") func severalEqualNames() {
+        let error = ImageError.equalNames(
+            folder: URL(filePath: "/photos"), names: ["caf\u{E9}", "K", "cafe\u{301}", "\u{212A}"])
+        let expected =
+            #"4 sub-folders that look the same, "caf\u{E9}" and "cafe\u{301}"; "K" and "\u{212A}", but consist of"#
+        #expect("\(error)".contains(expected), "\(error)")
     }
 
     @Test(
