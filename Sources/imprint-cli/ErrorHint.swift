@@ -147,7 +147,7 @@ private func hint(forWrongModel error: SafetensorsError) -> String? {
     case .otherKind(.model(let format)): hint(toImport: format, "it", error.path)
     case .headerTooLong where FileKind(contentsOf: URL(filePath: error.path)) == .model(.safetensors): nil
     // Core ML packages and PyTorch checkpoints are often in archives.
-    case .headerTooLong, .otherKind(.zip):
+    case .headerTooLong, .otherKind(.zip), .otherKind(.gzip), .otherKind(.tar), .otherKind(.pickle):
         "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."
     default: nil
     }

@@ -230,6 +230,13 @@ import Testing
                 "it seems to be a ZIP archive. Expected a model or a personalization. Check the name."
             ),
             (Array("<!DOCTYPE html>".utf8), "Check the name, or get the file again from its source."),
+            // These start like a small header length.
+            (
+                Array("BM".utf8) + [102, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0],
+                "it seems to be a BMP image. Expected a model or a personalization."
+            ),
+            ([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 255], "it seems to be a gzip archive."),
+            ([0x80, 2, 0, 0, 0, 0, 0, 0, 0x2E], "it seems to be a Python pickle (perhaps a PyTorch checkpoint)."),
             (Array("text".utf8), "it seems to be text. Expected a model"),
         ] as [([UInt8], String)])
     func foreign(bytes: [UInt8], message: String) throws {

@@ -37,9 +37,18 @@ import Testing
             (Array("\u{1C}\0\0\0TFL3".utf8), .model(.tensorFlowLite)),
             ([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A], .model(.hdf5)),
             (Array("@\0\0\0\0\0\0\0{}".utf8), .model(.safetensors)), ([0x1F, 0x8B, 8, 0], .gzip),
-            ([0, 1, 2, 3], .unknown),
+            ([0x93] + Array("NUMPY\u{1}\0v\0{'descr'".utf8), .numPy),
+            ([0x80, 4, 0x95, 13, 0, 0, 0, 0, 0, 0, 0, 0x8C], .pickle),
+            ([0x80, 2, 0x7D, 0x71, 0, 0x2E], .pickle),
+            ([0x80, 4, 0, 0, 0, 0, 0, 0] + Array("{}".utf8), .model(.safetensors)),
+            (tarStart, .tar),
+            ([0x80, 6], .unknown), ([0, 1, 2, 3], .unknown),
         ] as [([UInt8], FileKind)])
     func kinds(content: [UInt8], expected: FileKind) throws { #expect(try kind(of: content) == expected) }
+
+    /// The name of the first file, and the signature at byte 257.
+    private static let tarStart: [UInt8] =
+        Array("a.png".utf8) + [UInt8](repeating: 0, count: 252) + Array("ustar".utf8)
 
     @Test("A Caffe model may start with a long name") func longName() throws {
         // Field 1 is the name, and field 100 a layer.

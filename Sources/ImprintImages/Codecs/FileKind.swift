@@ -17,6 +17,11 @@ package enum FileKind: Equatable, Sendable {
     case zip
     /// Compressed data that is not a drawing.
     case gzip
+    case tar
+    /// A NumPy array (.npy).
+    case numPy
+    /// A Python pickle that does not start like a PyTorch checkpoint.
+    case pickle
     /// A video or another media file.
     case media
     case program
@@ -46,6 +51,8 @@ package enum FileKind: Equatable, Sendable {
             self = .drawing
         } else if SVG.isCompressed(head) {
             self = .gzip
+        } else if text == nil, bytes(257, 5).elementsEqual("ustar".utf8) {
+            self = .tar
         } else if let format = ModelFormat(protobuf: byteCount, bytes) {
             // Before text, because a model may start with a long name.
             self = .model(format)
@@ -103,6 +110,9 @@ package enum FileKind: Equatable, Sendable {
         case .pdf: "a PDF"
         case .zip: "a ZIP archive"
         case .gzip: "a gzip archive"
+        case .tar: "a tar archive"
+        case .numPy: "a NumPy array"
+        case .pickle: "a Python pickle (perhaps a PyTorch checkpoint)"
         case .media: "a video or another media file"
         case .program: "a program"
         case .unknown: "unknown data"
@@ -150,6 +160,11 @@ extension FileKind {
         if let format = ModelFormat(head) { return .model(format) }
         if begins("PK\u{3}\u{4}") { return .zip }
         if begins("\u{7F}ELF") { return .program }
+        if head.starts(with: [0x93] + Array("NUMPY".utf8)) { return .numPy }
+        // Protocols 2 to 5 start with their number. A damaged model file has its header at byte 8.
+        if head.first == 0x80, let version = head.dropFirst().first, (2...5).contains(version), !begins("{", at: 8) {
+            return .pickle
+        }
         return nil
     }
 

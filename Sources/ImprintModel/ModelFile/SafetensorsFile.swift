@@ -194,7 +194,11 @@ private func readHeader(_ source: Source, _ path: String) throws -> (Safetensors
         var word: UInt64 = 0
         try withUnsafeMutableBytes(of: &word) { try source.read(into: $0, at: 0) }
         let announced = UInt64(littleEndian: word)
-        if announced > UInt64(Safetensors.maximumHeaderLength), let kind = source.otherKind {
+        // The first character of the header; a file of 8 bytes has none.
+        var first = UInt8(ascii: "{")
+        if length > 8 { try withUnsafeMutableBytes(of: &first) { try source.read(into: $0, at: 8) } }
+        let isPlausible = announced <= UInt64(Safetensors.maximumHeaderLength) && first == UInt8(ascii: "{")
+        if !isPlausible, let kind = source.otherKind {
             throw SafetensorsError.Problem.otherKind(kind)
         }
         let headerLength = try Safetensors.headerLength(announced, fileLength: length)
