@@ -125,10 +125,14 @@ struct CrossValidationOptions: ParsableArguments {
                     "--groups: \(path): it has more than \(limit) bytes, expected a smaller list of lists of paths.")
         }
         guard let groups = try? JSONDecoder().decode([[String]].self, from: data) else {
+            let format = BoxFormat(data, of: URL(filePath: path))
+            let found =
+                format.map { "it has bounding boxes in the \($0.rawValue) format" }
+                ?? "it is not a JSON list of lists of paths"
             throw InvalidContent(
                 description:
-                    "--groups: \(path): it is not a JSON list of lists of paths, expected [[\"label/1.jpg\", \"label/2.jpg\"], …]."
-            )
+                    "--groups: \(path): \(found), expected [[\"label/1.jpg\", \"label/2.jpg\"], …]."
+                    + (format == nil ? "" : " \(annotationsHint)"))
         }
         return groups
     }

@@ -136,7 +136,7 @@ private func hint(forDifferent settings: [String]) -> String? {
 }
 
 /// The hint about bounding boxes where something else is expected.
-private let annotationsHint =
+let annotationsHint =
     "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
 
 /// Returns the subcommand that helps if a file of another kind was named as a model.

@@ -69,16 +69,35 @@ struct PhotoInputOptions: ParsableArguments {
         return PhotoSource(named, list: list, shard: shard, isStrict: strict)
     }
 
-    /// Checks that a list is not an image, a model or another kind of file that has no paths.
-    private func checkIsList(_ path: String) throws(FileError) {
+    /// Checks that a list is not an image, a model, annotations or another kind of file that has no paths.
+    private func checkIsList(_ path: String) throws {
         let url = URL(filePath: path)
         // Opening a pipe a second time would disturb its writer.
         guard path != "-", FileStatus(url)?.isFile == true, let kind = FileKind(contentsOf: url) else { return }
+        let expected = "expected a list of paths, one per line"
         switch kind {
-        case .text, .unknown: return
-        default:
-            throw .cannotRead(path: path, reason: "it is \(kind.name), expected a list of paths, one per line")
+        case .text(.empty), .text(.whiteSpace), .unknown: return
+        case .text(let text):
+            guard text != .plain || url.isYAML, let data = try RegularFile(path).contents(limit: 256 << 20) else {
+                return
+            }
+            if let format = BoxFormat(data, of: url) {
+                throw InvalidContent(
+                    description:
+                        "--files-from: \(path): it has bounding boxes in the \(format.rawValue) format, \(expected). "
+                        + annotationsHint)
+            }
+            // The name of a photo can start like JSON.
+            guard text == .xml || Self.isJSON(data) else { return }
+        default: break
         }
+        throw FileError.cannotRead(path: path, reason: "it is \(kind.name), \(expected)")
+    }
+
+    /// Whether text that starts like JSON is JSON, or JSON Lines.
+    private static func isJSON(_ data: Data) -> Bool {
+        let firstLine = data.prefix { $0 != UInt8(ascii: "\n") }
+        return [firstLine, data].contains { (try? JSONSerialization.jsonObject(with: $0)) != nil }
     }
 
     /// The named folders.

@@ -198,6 +198,10 @@ import Testing
             #expect(folds.count == 3 && Set(folds).count == 1)
             for (groups, message) in [
                 ("[[\"bright/99.png\"]]", "which is not a photo in"), ("{}", "--groups: groups.json"),
+                (
+                    #"{"images": [], "annotations": [], "categories": []}"#,
+                    "--groups: groups.json: it has bounding boxes in the COCO format"
+                ),
             ] {
                 let run = try shell(
                     "echo '\(groups)' > groups.json; $imprint train photos --folds 2 --groups groups.json",

@@ -76,8 +76,31 @@ import Testing
     }
 
     @Test(
-        "A list may start with a path that starts like the signature of an image, a model or a PDF",
-        arguments: ["GIF89a.png", "GGUF.png", "%PDF.png"])
+        "JSON, annotations and YAML data sets as a list of photos are one error that states what the file is",
+        arguments: [
+            (
+                "a.json", #"{"info": {}, "images": [], "annotations": [], "categories": []}"#,
+                "bounding boxes in the COCO format"
+            ),
+            ("a.json", "[\n{\"image\": \"a.png\", \"annotations\": []}\n]", "bounding boxes in the Create ML format"),
+            ("data.yaml", "path: .\ntrain: images\nnames:\n  0: leaf\n", "bounding boxes in the YOLO format"),
+            ("a.jsonl", "{\"photo\": \"a.png\"}\n{\"photo\": \"b.png\"}\n", "it is JSON, expected a list of paths"),
+            ("a.txt", "[\n1,\n2\n]\n", "it is JSON, expected a list of paths"),
+        ])
+    func otherTextAsList(name: String, text: String, found: String) throws {
+        try withPhotos { folder in
+            try Data(text.utf8).write(to: folder.appending(path: name))
+            let run = try shell("$imprint classify m.imprint --files-from \(name)", folder: folder)
+            #expect(run.status == 1 && run.errors.contains(found), "\(run.errors)")
+            #expect(
+                run.errors.contains("imprint train-detector --annotations") == found.contains("boxes"), "\(run.errors)")
+            #expect(!run.errors.contains("Error: {") && !run.errors.contains("a.png"), "\(run.errors)")
+        }
+    }
+
+    @Test(
+        "A list may start with a path that starts like the signature of an image, a model or a PDF, or like JSON",
+        arguments: ["GIF89a.png", "GGUF.png", "%PDF.png", "[1].png", "{1}.png"])
     func signatures(name: String) throws {
         try withPhotos { folder in
             let run = try shell(

@@ -115,6 +115,23 @@ import Testing
         }
     }
 
+    @Test(
+        "An error about annotations as categories names their format",
+        arguments: [
+            #"{"images": [], "annotations": [], "categories": []}"#,
+            #"{"info": {}, "images": [{"id": 1}], "annotations": [], "categories": []}"#,
+        ])
+    func annotations(text: String) throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "boxes.json")
+            try Data(text.utf8).write(to: url)
+            let error = #expect(throws: CategoriesError.self) { try Categories(contentsOf: url, labels: ["a"]) }
+            #expect(
+                "\(try #require(error))".contains(
+                    "boxes.json: the file has bounding boxes in the COCO format, expected"))
+        }
+    }
+
     @Test("A file that is too large for categories is rejected") func large() throws {
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "photos.tar")

@@ -20,7 +20,7 @@ package enum BoxFormat: String, Sendable {
     ///
     /// The file may still be of another kind, such as a list of photos in JSON.
     package init?(onlyPossibleIn content: some Collection<UInt8>, of file: URL) {
-        if ["yaml", "yml"].contains(file.pathExtension.lowercased()) {
+        if file.isYAML {
             self = .yolo
             return
         }
@@ -77,4 +77,9 @@ package enum BoxFormat: String, Sendable {
         }
         return keys
     }
+}
+
+extension URL {
+    /// Whether the name of the file has an extension of YAML.
+    package var isYAML: Bool { ["yaml", "yml"].contains(pathExtension.lowercased()) }
 }

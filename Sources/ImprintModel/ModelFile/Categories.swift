@@ -86,7 +86,10 @@ public struct Categories: Hashable, Sendable {
             try check(labels: labels + personalLabels)
             try checkNames(labels: labels)
         } catch {
-            throw CategoriesError(error.reason, in: path)
+            guard let format = BoxFormat(data, of: url) else { throw CategoriesError(error.reason, in: path) }
+            throw CategoriesError(
+                "the file has bounding boxes in the \(format.rawValue) format, expected a list of labels for each category, such as "
+                    + "\(Self.example). Check the name", in: path)
         }
     }
 
