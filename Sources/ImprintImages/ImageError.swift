@@ -27,8 +27,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case invalidPixels(found: String, expected: String)
     /// The folder does not exist.
     case missingFolder(folder: URL)
-    /// The path of the folder names a file.
-    case notAFolder(file: URL)
+    /// The path of the folder names something else; `kind` is "a file", "a pipe", "a socket" or "a device".
+    case notAFolder(file: URL, kind: String = "a file")
     /// The folder contains neither sub-folders nor images.
     case emptyFolder(folder: URL)
     /// The folder holds images, `images` of them, but no sub-folders that name their classes.
@@ -100,8 +100,8 @@ extension ImageError {
         case .missingFolder(let folder):
             "\(folder.displayPath) does not exist, expected a folder with one sub-folder of photos per label. "
                 + "Check the path."
-        case .notAFolder(let file):
-            "\(file.displayPath) is a file, expected a folder with one sub-folder of photos per label."
+        case .notAFolder(let file, let kind):
+            "\(file.displayPath) is \(kind), expected a folder with one sub-folder of photos per label."
         case .emptyFolder(let folder):
             "\(folder.displayPath) contains neither sub-folders nor photos, expected one sub-folder of photos per label."
         case .noClassFolders(let folder, let images):

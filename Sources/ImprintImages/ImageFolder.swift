@@ -35,7 +35,7 @@ public struct ImageFolder: Sendable {
     ///   a class has no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
-        guard status.isFolder else { throw .notAFolder(file: url) }
+        guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
         if let found = try Self.signOfYOLO(root, url) { throw .hasBoxes(folder: url, found: found) }
         guard !root.folders.isEmpty else {
@@ -69,7 +69,7 @@ public struct ImageFolder: Sendable {
     /// - Parameter backgroundLabel: The label of background photos; nil for the name of the only other sub-folder, or else `noLogoLabel`.
     package init(at url: URL, logos: [String], backgroundLabel: String?) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
-        guard status.isFolder else { throw .notAFolder(file: url) }
+        guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
         let others = root.folders.filter { !logos.contains($0) }
         try Self.checkDifferent(root.folders.filter(logos.contains), in: url)

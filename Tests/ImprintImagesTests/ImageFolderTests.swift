@@ -126,6 +126,19 @@ import Testing
         }
     }
 
+    @Test("A pipe or a device as the folder is an error that names its kind") func specialFiles() throws {
+        try withTemporaryFolder { folder in
+            let pipe = folder.appending(path: "pipe")
+            try #require(mkfifo(pipe.path, 0o600) == 0)
+            for (url, kind) in [(pipe, "a pipe"), (URL(filePath: "/dev/null"), "a device")] {
+                let expected = ImageError.notAFolder(file: url, kind: kind)
+                #expect(throws: expected) { try ImageFolder(at: url) }
+                #expect(throws: expected) { try ImageFolder(at: url, logos: ["leaf"]) }
+                #expect("\(expected)".contains("is \(kind), expected a folder with one sub-folder"))
+            }
+        }
+    }
+
     @Test("One class is enough if requested") func oneClass() throws {
         try withFiles(["only/1.jpg"]) { root in
             let folder = try ImageFolder(at: root, minimumClasses: 1)
