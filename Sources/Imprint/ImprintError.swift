@@ -203,10 +203,10 @@ public enum ImprintError: DescribedError, Equatable {
                 + "Put the earlier photos back to get its model\(canTrainLonger ? ", resume with more epochs or time," : "") "
                 + "or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):
-            "\(label.debugDescription)\(similarityNote(for: label, known: known)) is not a label of the classifier. "
+            "\(quoted(label, similarTo: known)) is not a label of the classifier. "
                 + "Use one of its labels: \(abbreviated(known))"
         case .cannotAddLabel(let label, let known):
-            "\(label.debugDescription)\(similarityNote(for: label, known: known)) is not a label of the logo detector, which knows "
+            "\(quoted(label, similarTo: known)) is not a label of the logo detector, which knows "
                 + "\(known.joined(separator: ", ")). A detector learns a new logo from its artwork or from photos with boxes. "
                 + "Provide these, or rename the folder to a known label"
         case .labelExists(let label, let known):
@@ -291,8 +291,8 @@ func abbreviated(_ labels: [String]) -> String {
 /// Returns a list of the first five unknown labels, each with the label that it probably means, and the number of the others.
 private func described(_ unknown: [String], known: [String]) -> String {
     let named = unknown.prefix(5).map { label in
-        let note = similarityNote(for: label, known: known)
-        return note.isEmpty ? label : label.debugDescription + note
+        let text = quoted(label, similarTo: known)
+        return text == label.debugDescription ? label : text
     }
     return abbreviated(named + unknown.dropFirst(5))
 }

@@ -34,11 +34,14 @@ package func similarLabel(to text: String, in labels: [String], looksEqual: Bool
     return labels.first { folded($0, keepsLook: looksEqual) == key }
 }
 
-/// Returns the label that an unknown one probably means, as a remark for an error message: ` (similar to "Ring")`.
+/// Returns an unknown label in quotation marks, with the label that it probably means: `"ring" (similar to "Ring")`.
 ///
-/// It is a similar label, otherwise the nearest one.
-/// - Returns: The remark; empty if no label is near, or if `unknown` is one of the labels.
-package func similarityNote(for unknown: String, known: [String]) -> String { LabelSearch(known).note(for: unknown) }
+/// That is a similar label, otherwise the nearest one, if there is any. Invisible characters are escaped if both labels look the same.
+package func quoted(_ unknown: String, similarTo known: [String]) -> String {
+    guard let label = LabelSearch(known).match(for: unknown) else { return unknown.debugDescription }
+    let labels = quotedLookalikes([unknown, label])
+    return "\(labels[0]) (similar to \(labels[1]))"
+}
 
 /// Finds the labels with almost the same spelling as others.
 package struct LabelSearch: Sendable {
@@ -77,11 +80,16 @@ package struct LabelSearch: Sendable {
         (self.similarLabels, self.entries) = (similarLabels, entries)
     }
 
-    /// Returns the remark of `similarityNote(for:known:)`.
+    /// Returns the label that an unknown one probably means, as a remark: ` (similar to "Ring")`.
+    /// - Returns: The remark; empty if no label is near, or if `unknown` is one of the labels.
     package func note(for unknown: String) -> String {
-        guard !labels.contains(unknown) else { return "" }
-        return (similarLabels[folded(unknown)] ?? nearest(to: unknown)).map { " (similar to \($0.debugDescription))" }
-            ?? ""
+        match(for: unknown).map { " (similar to \(quotedLookalikes([unknown, $0])[1]))" } ?? ""
+    }
+
+    /// Returns a similar label, otherwise the nearest one; nil if there is none, or if `unknown` is one of the labels.
+    fileprivate func match(for unknown: String) -> String? {
+        guard !labels.contains(unknown) else { return nil }
+        return similarLabels[folded(unknown)] ?? nearest(to: unknown)
     }
 
     /// Returns the label with the smallest edit distance, which is at most a quarter of the characters of a text.

@@ -27,6 +27,13 @@ package func escapingLookalikes(_ texts: [String]) -> [String] {
     }
 }
 
+/// Returns texts in quotation marks, with the escapes of `escapingLookalikes(_:)`.
+package func quotedLookalikes(_ texts: [String]) -> [String] {
+    zip(texts, escapingLookalikes(texts)).map { text, escaped in
+        text == escaped ? text.debugDescription : "\"\(escaped)\""
+    }
+}
+
 /// Returns how an invisible character or white space looks: like nothing, or like a space; nil for other characters and the space.
 private func look(_ scalar: Unicode.Scalar) -> String? {
     if scalar.properties.isDefaultIgnorableCodePoint { return "" }

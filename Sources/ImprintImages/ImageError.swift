@@ -135,7 +135,7 @@ extension ImageError {
         case .invalidSource(let name, let found, let expected):
             "\(name): found \(found), expected \(expected). Correct the source of the photos."
         case .similarToLogo(let source, let label, let logo):
-            "\(source): photos with the label \(Self.quoted(label, unlike: logo)) count as photos without the logo "
+            "\(source): photos with the label \(quotedLookalikes([label, logo])[0]) count as photos without the logo "
                 + "\(logo.debugDescription), because the labels differ only in case, spaces or invisible characters. "
                 + "Expected the label \(logo.debugDescription) for photos of the logo. "
                 + "Rename the label (in a photo folder, the sub-folder) or the logo."
@@ -158,12 +158,6 @@ extension ImageError {
         }
         let rest = groups.count > limit ? ["and \(counted(groups.count - limit, "more group"))"] : []
         return (groups.prefix(limit) + rest).joined(separator: "; ")
-    }
-
-    /// Returns a label in quotation marks, with escaped invisible characters if it looks the same as another label.
-    private static func quoted(_ label: String, unlike other: String) -> String {
-        let escaped = escapingLookalikes([label, other])[0]
-        return escaped == label ? label.debugDescription : "\"\(escaped)\""
     }
 
     /// Returns the first few skipped images, with their reasons.

@@ -210,10 +210,7 @@ public struct Audit: Sendable {
         // A detector sees the whole photo.
         let single = distinct.flatMap { photos[$0].warnings }.filter { boxes.isEmpty || $0.kind != .outsideCrop }
         let similar = similarLabels(in: names).map { labels in
-            let names = zip(labels, escapingLookalikes(labels)).map { label, escaped in
-                label == escaped ? label.debugDescription : "\"\(escaped)\""
-            }
-            return Finding(kind: .similarLabels, files: [], reason: names.joined(separator: ", "))
+            Finding(kind: .similarLabels, files: [], reason: quotedLookalikes(labels).joined(separator: ", "))
         }
         let failures = distinct.compactMap { photos[$0].failure }
         let trainingBoxes = boxes.first?.findings ?? []

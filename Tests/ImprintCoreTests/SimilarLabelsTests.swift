@@ -45,6 +45,10 @@ import Testing
         #expect(escapingLookalikes(texts) == expected)
     }
 
+    @Test("An unknown label with an invisible character does not look the same as the similar label") func invisible() {
+        #expect(quoted("x\u{200B}", similarTo: ["y", "x"]) == "\"x\\u{200B}\" (similar to \"x\")")
+    }
+
     @Test("A label is not similar to itself, nor to a label of canonically equivalent characters")
     func equalLabels() {
         #expect(similarLabels(in: ["cat", "cat", "caf\u{E9}", "cafe\u{301}"]) == [])
@@ -64,7 +68,8 @@ import Testing
             ("a", ["b"], ""), ("", ["b", ""], ""), ("cat", ["Cat", "cat"], ""), ("", [], ""),
         ] as [(String, [String], String)])
     func note(unknown: String, known: [String], expected: String) {
-        #expect(similarityNote(for: unknown, known: known) == expected)
+        #expect(LabelSearch(known).note(for: unknown) == expected)
+        #expect(quoted(unknown, similarTo: known) == unknown.debugDescription + expected)
     }
 
     @Test(
@@ -143,7 +148,7 @@ import Testing
 
     @Test("A very long label is compared only for similarity") func longLabel() {
         let label = String(repeating: "ab", count: 50_000)
-        #expect(similarityNote(for: label + "c", known: [label]) == "")
-        #expect(similarityNote(for: label + " ", known: [label]).hasPrefix(" (similar to"))
+        #expect(LabelSearch([label]).note(for: label + "c") == "")
+        #expect(LabelSearch([label]).note(for: label + " ").hasPrefix(" (similar to"))
     }
 }

@@ -130,7 +130,7 @@ public struct Categories: Hashable, Sendable {
     public func check(labels known: [String]) throws(CategoriesError) {
         let knownLabels = Set(known)
         if let unknown = categories.keys.sorted().first(where: { !knownLabels.contains($0) }) {
-            let name = unknown.debugDescription + similarityNote(for: unknown, known: known)
+            let name = quoted(unknown, similarTo: known)
             throw CategoriesError(
                 "the label \(name) of the category \((categories[unknown] ?? "").debugDescription) is not a label "
                     + "of the model. Remove it, or correct its spelling")
