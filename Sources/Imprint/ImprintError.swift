@@ -196,8 +196,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .checkpointOfOtherPhotos(let file, let kept, let count):
             "\(file) is the checkpoint of a run with other photos: the data set has \(kept) of its \(counted(count, "photo")) with the same "
                 + "size and labels, expected at least half of them. "
-                + (kept == 0 ? "Photos are identified by their paths in the folder or list, so use the same one. " : "")
-                + "Put them back to resume, or start a new run with another checkpoint folder"
+                + (kept == 0
+                    ? "To resume, use the same folder or list, which has the same paths" : "Put them back to resume")
+                + ", or start a new run with another checkpoint folder"
         case .finishedWithOtherPhotos(let file, let change, let canTrainLonger):
             "\(file) is the checkpoint of a run with nothing left to train, and its photos have changed since: \(change). "
                 + "Put the earlier photos back to get its model\(canTrainLonger ? ", resume with more epochs or time," : "") "

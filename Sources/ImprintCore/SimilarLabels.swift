@@ -38,9 +38,7 @@ package func similarLabel(to text: String, in labels: [String], looksEqual: Bool
 ///
 /// That is a similar label, otherwise the nearest one, if there is any. Invisible characters are escaped if both labels look the same.
 package func quoted(_ unknown: String, similarTo known: [String]) -> String {
-    guard let label = LabelSearch(known).match(for: unknown) else { return unknown.debugDescription }
-    let labels = quotedLookalikes([unknown, label])
-    return "\(labels[0]) (similar to \(labels[1]))"
+    LabelSearch(known).quoted(unknown)
 }
 
 /// Finds the labels with almost the same spelling as others.
@@ -53,7 +51,7 @@ package struct LabelSearch: Sendable {
     }
 
     private let labels: Set<String>
-    /// The first label with each folded spelling.
+    /// The first label with each folded spelling without separators.
     private let similarLabels: [String: String]
     /// The labels by the number of characters of their folded spelling.
     private let entries: [Int: [Entry]]
@@ -69,8 +67,9 @@ package struct LabelSearch: Sendable {
         var entries: [Int: [Entry]] = [:]
         for (index, label) in labels.enumerated() {
             let key = folded(label)
-            guard similarLabels[key] == nil else { continue }
-            similarLabels[key] = label
+            let similarKey = withoutSeparators(key)
+            guard similarLabels[similarKey] == nil else { continue }
+            similarLabels[similarKey] = label
             let characters = Array(key)
             if characters.count < Self.keyLimit + Self.distanceLimit {
                 entries[characters.count, default: []].append(Entry(label: label, index: index, key: characters))
@@ -80,16 +79,13 @@ package struct LabelSearch: Sendable {
         (self.similarLabels, self.entries) = (similarLabels, entries)
     }
 
-    /// Returns the label that an unknown one probably means, as a remark: ` (similar to "Ring")`.
-    /// - Returns: The remark; empty if no label is near, or if `unknown` is one of the labels.
-    package func note(for unknown: String) -> String {
-        match(for: unknown).map { " (similar to \(quotedLookalikes([unknown, $0])[1]))" } ?? ""
-    }
-
-    /// Returns a similar label, otherwise the nearest one; nil if there is none, or if `unknown` is one of the labels.
-    fileprivate func match(for unknown: String) -> String? {
-        guard !labels.contains(unknown) else { return nil }
-        return similarLabels[folded(unknown)] ?? nearest(to: unknown)
+    /// Returns the text of `quoted(_:similarTo:)` for these labels; without a remark if `unknown` is one of them.
+    package func quoted(_ unknown: String) -> String {
+        guard !labels.contains(unknown),
+            let label = similarLabels[withoutSeparators(folded(unknown))] ?? nearest(to: unknown)
+        else { return unknown.debugDescription }
+        let labels = quotedLookalikes([unknown, label])
+        return "\(labels[0]) (similar to \(labels[1]))"
     }
 
     /// Returns the label with the smallest edit distance, which is at most a quarter of the characters of a text.
@@ -106,7 +102,7 @@ package struct LabelSearch: Sendable {
     package func nearest(to text: String, comparisons: inout Int) -> String? {
         let spelling = folded(text)
         let key = Array(spelling)
-        guard similarLabels[spelling] == nil, key.count < Self.keyLimit else { return nil }
+        guard similarLabels[withoutSeparators(spelling)] == nil, key.count < Self.keyLimit else { return nil }
         var limit = key.count / 4
         var nearest: (label: String, index: Int)?
         for count in (key.count - limit)...(key.count + limit) where limit > 0 {

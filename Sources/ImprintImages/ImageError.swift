@@ -135,10 +135,7 @@ extension ImageError {
         case .invalidSource(let name, let found, let expected):
             "\(name): found \(found), expected \(expected). Correct the source of the photos."
         case .similarToLogo(let source, let label, let logo):
-            "\(source): photos with the label \(quotedLookalikes([label, logo])[0]) count as photos without the logo "
-                + "\(logo.debugDescription), because the labels differ only in case, spaces or invisible characters. "
-                + "Expected the label \(logo.debugDescription) for photos of the logo. "
-                + "Rename the label (in a photo folder, the sub-folder) or the logo."
+            Self.similarToLogo(source, quotedLookalikes([label, logo]))
         case .unknownAugmentation("none", let known):
             "\"none\" means no augmentation and cannot be combined with others. Expected only \"none\", or names separated by commas: "
                 + "\(known.joined(separator: ", "))."
@@ -158,6 +155,13 @@ extension ImageError {
         }
         let rest = groups.count > limit ? ["and \(counted(groups.count - limit, "more group"))"] : []
         return (groups.prefix(limit) + rest).joined(separator: "; ")
+    }
+
+    /// Returns the message about photos whose label resembles a logo; `names` are the label and the logo in quotation marks.
+    private static func similarToLogo(_ source: String, _ names: [String]) -> String {
+        "\(source): photos with the label \(names[0]) count as photos without the logo \(names[1]), because the labels differ only in "
+            + "case, spaces or invisible characters. Expected the label \(names[1]) for photos of the logo. "
+            + "Rename the label (in a photo folder, the sub-folder) or the logo."
     }
 
     /// Returns the first few skipped images, with their reasons.

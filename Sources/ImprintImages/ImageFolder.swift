@@ -106,7 +106,9 @@ public struct ImageFolder: Sendable {
         }
         guard root.folders.contains("images"), root.folders.contains("labels") else { return nil }
         let texts = try filePaths(below: "labels", in: url)
-        return !texts.isEmpty && texts.allSatisfy { $0.hasSuffix(".txt") } ? "the folders images and labels" : nil
+        // Other programs keep files such as train.cache beside the text files.
+        let hasPhotos = texts.contains { imageExtensions.contains(URL(filePath: $0).pathExtension.lowercased()) }
+        return texts.contains { $0.hasSuffix(".txt") } && !hasPhotos ? "the folders images and labels" : nil
     }
 
     /// The maximum size of a file that is checked for the description of a data set, in bytes (1 MiB).

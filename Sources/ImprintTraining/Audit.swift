@@ -261,8 +261,7 @@ public struct Audit: Sendable {
             guard label.images == 0, others > 0 else { return nil }
             return Finding(
                 kind: .untrainedLabels, files: [],
-                reason: "\(label.label.debugDescription): \(counted(others, "photo"))"
-                    + known.note(for: label.label))
+                reason: "\(known.quoted(label.label)): \(counted(others, "photo"))")
         }
     }
 

@@ -87,8 +87,8 @@ extension Audit {
             self.init(kind: kind, files: [image.url], reason: "\(image.reason)")
         }
 
-        /// The file names with as many parent folders as distinguish them: at least the label's ("cat/IMG_1.jpg"), and that of the set if
-        /// the audit compares several sets ("test/cat/IMG_1.jpg").
+        /// The file names with as many parent folders as distinguish them: at least the label's ("cat/IMG_1.jpg"), and one more
+        /// if the audit compares several sets ("test/cat/IMG_1.jpg").
         public var names: [String] {
             let components = files.map(\.pathComponents)
             func names(_ parts: Int) -> [String] {

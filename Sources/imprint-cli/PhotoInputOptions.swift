@@ -78,9 +78,12 @@ struct PhotoInputOptions: ParsableArguments {
         switch kind {
         case .text(.empty), .text(.whiteSpace), .unknown: return
         case .text(let text):
-            guard text != .plain || url.isYAML, let data = try RegularFile(path).contents(limit: 256 << 20) else {
-                return
-            }
+            let file = try RegularFile(path)
+            // Annotations in XML need not start with the declaration.
+            let head = try file.contents(limit: 256 << 20)?.prefix(256) ?? Data()
+            guard text != .plain || BoxFormat(onlyPossibleIn: head, of: url) != nil,
+                let data = try file.contents(limit: 256 << 20)
+            else { return }
             if let format = BoxFormat(data, of: url) {
                 throw InvalidContent(
                     description:

@@ -75,12 +75,14 @@ struct TrainingSession {
         options.details.apply(to: &model)
         let output: WrittenResult<String>
         do {
-            let completion = completion(of: result, resumed) { try? ModelFile(contentsOf: $0).training?.runState }
+            let completion = completion(of: result, resumed) { ownRunState(of: $0, model) }
             output = try writeResult(to: chosenOutput, .model, completion: completion) { try model.write(to: $0) }
         } catch {
             // The last state of a diverged run is not saved.
             if let checkpoint = options.checkpoint, result.checkpointFailure == nil, result.divergence == nil {
-                Terminal.note("The run is saved in \(checkpoint). Run again with --resume to write the model.")
+                Terminal.note(
+                    "The run is saved in \(checkpoint). Run again with --resume to write the model; it does not replace a model of "
+                        + "another run.")
             }
             throw error
         }
@@ -100,6 +102,16 @@ struct TrainingSession {
         {
             throw ExitCode.failure
         }
+    }
+
+    /// Returns the state of the run of the model at `url`; nil if it is not a model as training writes it.
+    ///
+    /// Models that quantize, export or merge have made from the model of a run have its record, too.
+    private func ownRunState(of url: URL, _ model: ModelFile) -> String? {
+        guard let earlier = try? ModelFile(contentsOf: url), earlier.storage == model.storage,
+            earlier.base == model.base, earlier.categories == model.categories
+        else { return nil }
+        return earlier.training?.runState
     }
 
     /// Returns how far a run came.

@@ -64,11 +64,10 @@ import Testing
             ("headphone", ["Headphones, wired", "Head phones"], " (similar to \"Head phones\")"),
             ("Othre", ["Circles", "Other"], " (similar to \"Other\")"), ("Ohter", ["Other"], " (similar to \"Other\")"),
             ("Circels", ["Other", "Circles"], " (similar to \"Circles\")"), ("Otehrs", ["Ohtesr"], ""),
-            ("dusk", ["dark", "bright"], ""),
+            ("dusk", ["dark", "bright"], ""), ("ab", ["A-B"], " (similar to \"A-B\")"),
             ("a", ["b"], ""), ("", ["b", ""], ""), ("cat", ["Cat", "cat"], ""), ("", [], ""),
         ] as [(String, [String], String)])
     func note(unknown: String, known: [String], expected: String) {
-        #expect(LabelSearch(known).note(for: unknown) == expected)
         #expect(quoted(unknown, similarTo: known) == unknown.debugDescription + expected)
     }
 
@@ -148,7 +147,13 @@ import Testing
 
     @Test("A very long label is compared only for similarity") func longLabel() {
         let label = String(repeating: "ab", count: 50_000)
-        #expect(LabelSearch([label]).note(for: label + "c") == "")
-        #expect(LabelSearch([label]).note(for: label + " ").hasPrefix(" (similar to"))
+        #expect(!LabelSearch([label]).quoted(label + "c").contains("(similar to"))
+        #expect(LabelSearch([label]).quoted(label + " ").contains("(similar to"))
+    }
+
+    @Test("A label that differs only in separators is similar, not near", arguments: ["two_circles", "Two Circles"])
+    func separators(known: String) {
+        #expect(LabelSearch([known]).nearest(to: "TwoCircles") == nil)
+        #expect(quoted("TwoCircles", similarTo: [known]) == "\"TwoCircles\" (similar to \(known.debugDescription))")
     }
 }

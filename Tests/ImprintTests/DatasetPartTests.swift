@@ -27,6 +27,8 @@ import Testing
             "train:\n  images/train", "path: ../set\ntrain: images/train", "path: set\ntrain: images/train",
             "path: /home/someone/set\ntrain: images/train", "train: ../images/train", "train: ./images/train/",
             "train: list.txt", "train: lists/list.txt", "path: images\ntrain: train",
+            "\"train\": images/train", "'train' : images/train", "train : images/train",
+            "'path': '../set'\ntrain: images/train",
             "train: images\\train", "train: .\\images\\train", "train: windows.txt", "path: .\\images\ntrain: train",
         ])
     func paths(key: String) throws {

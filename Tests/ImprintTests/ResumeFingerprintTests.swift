@@ -43,7 +43,7 @@ import Testing
     @Test("The error about other photos explains how photos are identified if none is the same", arguments: [0, 3])
     func otherPhotos(kept: Int) {
         let error = ImprintError.checkpointOfOtherPhotos(file: Self.file.path, kept: kept, of: 8)
-        #expect("\(error)".contains("Photos are identified by their paths in the folder or list") == (kept == 0))
+        #expect("\(error)".contains("To resume, use the same folder or list") == (kept == 0))
     }
 
     @Test(

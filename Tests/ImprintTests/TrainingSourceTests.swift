@@ -206,7 +206,7 @@ import Testing
         }
         let audit = try Audit(source(["cat", "dog"]), validation: source(["Dog", "bird", "cat"]))
         let findings = audit.findings.filter { $0.kind == .untrainedLabels }
-        #expect(findings.map(\.reason) == ["\"Dog\": 1 photo (similar to \"dog\")", "\"bird\": 1 photo"])
+        #expect(findings.map(\.reason) == ["\"Dog\" (similar to \"dog\"): 1 photo", "\"bird\": 1 photo"])
         #expect(findings.allSatisfy { $0.files.isEmpty })
         #expect(
             try Audit(source(["cat", "dog"]), validation: source(["cat"])).findings.allSatisfy {

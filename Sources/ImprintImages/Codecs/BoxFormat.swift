@@ -46,9 +46,27 @@ package enum BoxFormat: String, Sendable {
 
     private static func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
+    /// Returns a line of YAML whose key, if it begins with one, has neither quotation marks nor spaces before the colon: `train: a` for
+    /// `"train" : a`.
+    package static func withPlainKey(_ line: Substring) -> Substring {
+        let key: Substring
+        var rest: Substring
+        if let quote = line.first, quote == "\"" || quote == "'" {
+            key = line.dropFirst().prefix { $0 != quote }
+            rest = line.dropFirst(key.count + 1)
+            guard rest.first == quote else { return line }
+            rest = rest.dropFirst()
+        } else {
+            key = line.prefix { $0.isLetter || $0.isNumber || $0 == "_" }
+            rest = line.dropFirst(key.count)
+        }
+        rest = rest.drop { $0 == " " || $0 == "\t" }
+        return rest.first == ":" && !key.isEmpty ? key + rest : line
+    }
+
     /// Whether YAML describes a data set of YOLO: it names the labels, and folders or lists of photos.
     private static func isYOLO(_ content: ArraySlice<UInt8>) -> Bool {
-        let lines = text(content).split(whereSeparator: \.isNewline)
+        let lines = text(content).split(whereSeparator: \.isNewline).map { withPlainKey($0) }
         func has(_ key: String) -> Bool { lines.contains { $0.hasPrefix("\(key):") } }
         return has("names") && ["path", "train", "val", "valid", "validation", "test"].contains(where: has)
     }

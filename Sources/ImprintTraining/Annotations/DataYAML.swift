@@ -1,5 +1,6 @@
 internal import Foundation
 internal import ImprintCore
+internal import ImprintImages
 
 /// The content of data.yaml in a YOLO data set, in the subset of YAML that data sets use.
 ///
@@ -27,10 +28,17 @@ struct DataYAML {
     init(_ file: URL) throws(BoxAnnotationsError) {
         self.file = file
         lines = try annotationText(file).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-            .map { Self.withoutComment($0) }
+            .map { BoxFormat.withPlainKey(Self.withoutComment($0)) }
         hasKeypoints = lines.contains { $0.hasPrefix("kpt_shape:") }
         let keys = Self.keys(in: lines)
-        misspeltKeys = keys.compactMap { key in Self.knownKey(resembling: key.name).map { (key: key.name, known: $0) } }
+        let names = Set(keys.map(\.name))
+        misspeltKeys = keys.compactMap { key in
+            // A key beside the known one is probably another property of the data set, such as name beside names.
+            guard let known = Self.knownKey(resembling: key.name),
+                !names.contains(known) || known == key.name.lowercased()
+            else { return nil }
+            return (key: key.name, known: known)
+        }
         try checkTabs()
         try readNames()
         path = try paths("path").first
@@ -85,7 +93,7 @@ struct DataYAML {
     /// Throws an error if the indentation of a line has a tab, which YAML forbids.
     private func checkTabs() throws(BoxAnnotationsError) {
         for (index, line) in lines.enumerated() where !Self.trimmed(line).isEmpty {
-            guard line.prefix(while: \.isWhitespace).contains("\t") else { continue }
+            guard line.first == "\t" else { continue }
             throw .invalidEntry(
                 file: file, entry: "line \(index + 1)", found: "the line starts with a tab",
                 expected: "spaces, because YAML does not allow tabs before a key")

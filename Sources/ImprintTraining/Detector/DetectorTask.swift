@@ -120,13 +120,15 @@ struct DetectorTask: TrainingTask {
                 name: "annotations", found: "\(annotations?.photos.count ?? 0) photos without objects",
                 expected: "at least one box that is not of a crowd")
         }
-        if let photos { return photos.labels }
-        if let taken = ImageFolder.reservedLabel(in: logos) {
+        // With labelled photos, the label of those without a logo can have another name.
+        let reserved =
+            photos == nil ? [ImageFolder.noLogoLabel, ImageFolder.rejectionText] : [ImageFolder.rejectionText]
+        if let taken = ImageFolder.reservedLabel(in: logos, reserved: reserved) {
             throw .invalidSetting(
                 name: annotations == nil ? "artwork" : "annotations", found: "the label \(taken)",
                 expected: "another label: this one is reserved for photos without a logo")
         }
-        return [ImageFolder.noLogoLabel]
+        return photos?.labels ?? [ImageFolder.noLogoLabel]
     }
 
     /// Returns the names and digests of the artwork, as a fingerprint contains them.
