@@ -80,7 +80,8 @@ struct PhotoInputOptions: ParsableArguments {
         case .text(let text):
             let file = try RegularFile(path)
             // Annotations in XML need not start with the declaration.
-            let head = try file.contents(limit: 256 << 20)?.prefix(256) ?? Data()
+            var head = [UInt8](repeating: 0, count: min(256, file.byteCount))
+            try head.withUnsafeMutableBytes { try file.read(into: $0, at: 0) }
             guard text != .plain || BoxFormat(onlyPossibleIn: head, of: url) != nil,
                 let data = try file.contents(limit: 256 << 20)
             else { return }

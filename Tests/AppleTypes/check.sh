@@ -53,7 +53,7 @@ check_swift() {
 check_http() {
     local folder=$work/macOS files=(DownloadLimits Fetch HTTPExchange HTTPMessage HTTPTransfer SessionTransfer SignatureError StoreError)
     files=("${files[@]/#/$folder/ImprintStore/}")
-    frontend -emit-module -module-name Imprint -I "$folder" -o "$folder/Imprint.swiftmodule" Sources/Imprint/ImprintError.swift
+    frontend -emit-module -module-name Imprint -I "$folder" -o "$folder/Imprint.swiftmodule" Sources/Imprint/{ImprintError,SettingChange}.swift
     copy_sources macOS ImprintStore
     frontend -D IS_macOS -module-name ImprintStore -import-module Darwin -import-module FoundationNetworking -I "$folder" -typecheck \
         "${files[@]/%/.swift}"

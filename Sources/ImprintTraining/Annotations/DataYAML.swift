@@ -31,11 +31,11 @@ struct DataYAML {
             .map { BoxFormat.withPlainKey(Self.withoutComment($0)) }
         hasKeypoints = lines.contains { $0.hasPrefix("kpt_shape:") }
         let keys = Self.keys(in: lines)
-        let names = Set(keys.map(\.name))
+        let keyNames = Set(keys.map(\.name))
         misspeltKeys = keys.compactMap { key in
             // A key beside the known one is probably another property of the data set, such as name beside names.
             guard let known = Self.knownKey(resembling: key.name),
-                !names.contains(known) || known == key.name.lowercased()
+                !keyNames.contains(known) || known == key.name.lowercased()
             else { return nil }
             return (key: key.name, known: known)
         }
