@@ -129,7 +129,7 @@ public struct ImageFolder: Sendable {
     /// The text that results show instead of a label if an image shows none of the labels.
     package static let rejectionText = "none of these"
 
-    /// Returns one of some labels that is reserved or looks like a reserved label, apart from its case; nil if there is none.
+    /// Returns the first label that equals a reserved one, or looks like it apart from case; nil if all labels are allowed.
     package static func reservedLabel(
         in labels: [String], reserved: [String] = [ImageFolder.noLogoLabel, ImageFolder.rejectionText]
     ) -> String? {

@@ -90,7 +90,7 @@ extension OutputKind {
     }
 
     /// Returns the other format that the extension of a file name stands for, with an article.
-    /// - Returns: nil if the extension fits this kind of file, if Imprint does not know it, or if there is none.
+    /// - Returns: The other format; nil if the extension is missing, unknown, or right for this kind of file.
     package func otherFormat(ofExtensionIn path: String) -> String? {
         let name = URL(filePath: path).pathExtension.lowercased()
         guard !fileExtensions.contains(name) else { return nil }

@@ -10,7 +10,7 @@ struct OutputFile {
     let option: String
     let path: String
     let kind: OutputKind
-    /// The option that would write the format of the extension, such as "--to coreml"; nil if there is none.
+    /// The option that would write the format of the extension, such as "--to coreml"; nil without such an option.
     var alternative: String?
 }
 

@@ -56,8 +56,8 @@ public struct Categories: Hashable, Sendable {
     ///
     /// A category with the name of a label of the model must list that label. `check(labels:)` accepts other ones for a model to which a
     /// personalization has added the label.
-    /// - Throws: `CategoriesError` if the file is invalid, cannot be read or has more than 16 MB, if a category has the name of a label that it
-    ///   does not list or the reserved name "none of these", and the errors of `check(labels:)`.
+    /// - Throws: `CategoriesError` if the file is invalid, cannot be read or has more than 16 MB, if a category has the reserved name "none of
+    ///   these" or the name of a label that it does not list. Also the errors of `check(labels:)`.
     public init(contentsOf url: URL, labels: [String]) throws(CategoriesError) {
         try self.init(contentsOf: url, labels: labels, personalLabels: [])
     }

@@ -80,7 +80,9 @@ struct DataYAML {
         }
     }
 
-    /// Returns the known key that an unknown one differs from in case, one letter or the order of letters; nil if there is none.
+    /// Returns the known key that a misspelt key probably means; otherwise nil.
+    ///
+    /// The keys differ in case, in one letter, or in the order of letters.
     private static func knownKey(resembling key: String) -> String? {
         guard !knownKeys.contains(key), key.count <= 20 else { return nil }
         let key = key.lowercased()

@@ -12,7 +12,7 @@ final class DetectorObjective: TrainingObjective {
         let evaluation: Evaluation
         /// The loss, in nats: the log loss of the evaluation or, if the photos do not show all logos, its mean with the loss of composites.
         ///
-        /// On photos without a logo alone, a detector that finds nothing would have the lowest loss.
+        /// If all photos are negatives, a detector that never fires has the lowest loss, so composites are needed.
         let loss: Double
         let head: DetectorHead
         /// The mean average precision (mAP@.5:.95); nil without objects with boxes in the validation set.

@@ -52,7 +52,7 @@ struct PlattScaling: Equatable {
 
     /// Returns the mean cross-entropy −ln p of the scores in nats, where p is the probability of the correct answer.
     ///
-    /// Positives and negatives, of which there must be some, have the same total weight.
+    /// Positives and negatives have the same total weight. Neither may be empty.
     func loss(positives: [Float], negatives: [Float]) -> Double {
         /// The mean of ln(1 + exp(sign · z)) over log-odds z, without overflow.
         func mean(_ scores: [Float], sign: Double) -> Double {
