@@ -31,13 +31,13 @@ public struct ImageFolder: Sendable {
     /// - Parameters:
     ///   - url: The folder.
     ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
-    /// - Throws: `ImageError` if the folder is missing, a file, empty or a YOLO data set, if it holds no class folders or too few, or if
+    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a YOLO data set or its parts, if it holds too few class folders, or if
     ///   a class has no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
-        if let found = try Self.signOfYOLO(root, url) { throw .hasBoxes(folder: url, found: found) }
+        if let found = Self.signOfYOLO(root, url) { throw .hasBoxes(folder: url, found: found) }
         guard !root.folders.isEmpty else {
             let images = root.files.count { isImage(url.appending(path: $0)) }
             throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
@@ -95,8 +95,8 @@ public struct ImageFolder: Sendable {
         try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
     }
 
-    /// Returns the file or folders by which a folder is a YOLO data set; nil if it is none.
-    private static func signOfYOLO(_ root: FolderListing, _ url: URL) throws(ImageError) -> String? {
+    /// Returns the file or folders by which a folder is a YOLO data set or has its parts; nil if it is none.
+    private static func signOfYOLO(_ root: FolderListing, _ url: URL) -> String? {
         for name in root.files {
             let file = url.appending(path: name)
             guard ["yaml", "yml"].contains(file.pathExtension.lowercased()), let status = FileStatus(file),
@@ -104,11 +104,39 @@ public struct ImageFolder: Sendable {
             else { continue }
             if BoxFormat([UInt8](content), of: file) == .yolo { return name }
         }
-        guard root.folders.contains("images"), root.folders.contains("labels") else { return nil }
-        let texts = try filePaths(below: "labels", in: url)
-        // Other programs keep files such as train.cache beside the text files.
-        let hasPhotos = texts.contains { imageExtensions.contains(URL(filePath: $0).pathExtension.lowercased()) }
-        return texts.contains { $0.hasSuffix(".txt") } && !hasPhotos ? "the folders images and labels" : nil
+        if root.folders.contains("images"), hasBoxFiles(url.appending(path: "labels")) {
+            return "the folders images and labels"
+        }
+        return partsOfYOLO(root.folders, url)
+    }
+
+    /// Returns the folders by which the sub-folders of a folder are the parts of a YOLO data set; nil if they are labels.
+    ///
+    /// A single sub-folder may be a label with the name of a part, such as train beside bus.
+    private static func partsOfYOLO(_ folders: [String], _ url: URL) -> String? {
+        let parts = folders.filter { BoxFormat.partKey(ofFolder: $0) != nil }
+        let isSplit = Set(parts.map { BoxFormat.partKey(ofFolder: $0) }).count > 1 || parts.count == folders.count
+        guard isSplit, let first = parts.first else { return nil }
+        let location = url.absoluteURL.standardizedFileURL
+        if location.lastPathComponent == "images",
+            hasBoxFiles(location.deletingLastPathComponent().appending(path: "labels"))
+        {
+            return "the folders images/\(first) and labels"
+        }
+        let part = parts.first { part in
+            FileStatus(url.appending(path: "\(part)/images"))?.isFolder == true
+                && hasBoxFiles(url.appending(path: "\(part)/labels"))
+        }
+        return part.map { "the folders \($0)/images and \($0)/labels" }
+    }
+
+    /// Whether a folder exists and has text files but no photos; other programs keep files such as train.cache beside the text files.
+    private static func hasBoxFiles(_ folder: URL) -> Bool {
+        guard FileStatus(folder)?.isFolder == true, let paths = try? filePaths(below: "", in: folder) else {
+            return false
+        }
+        return paths.contains { $0.hasSuffix(".txt") }
+            && !paths.contains { imageExtensions.contains(URL(filePath: $0).pathExtension.lowercased()) }
     }
 
     /// The maximum size of a file that is checked for the description of a data set, in bytes (1 MiB).

@@ -126,6 +126,38 @@ import Testing
         }
     }
 
+    @Test(
+        "Parts of a YOLO data set without data.yaml are an error, and labels with the names of parts are not",
+        arguments: [
+            (["images/train/a.jpg", "images/val/b.jpg", "labels/train/a.txt"], "images", "images/train and labels"),
+            (["images/test2/a.jpg", "images/Valid/b.jpg", "labels/a.txt"], "images", "images/Valid and labels"),
+            (
+                ["images/train/a.jpg", "images/val/b.jpg", "images/more/c.jpg", "labels/train/a.txt"], "images",
+                "images/train and labels"
+            ),
+            (
+                ["train/images/a.jpg", "train/labels/a.txt", "valid/images/b.jpg", "valid/labels/b.txt"], "",
+                "train/images and train/labels"
+            ),
+            (["images/train/a.jpg", "images/val/b.jpg"], "images", nil),
+            (["images/train/a.jpg", "images/bus/b.jpg", "labels/train/a.txt"], "images", nil),
+            (["images/train/a.jpg", "images/val/b.jpg", "labels/train/a.jpg", "labels/train/a.txt"], "images", nil),
+            (["photos/train/a.jpg", "photos/val/b.jpg", "labels/train/a.txt"], "photos", nil),
+            (["train/images/a.jpg", "train/labels/a.txt", "bus/b.jpg"], "", nil),
+            (["train/images/a.jpg", "val/images/b.jpg"], "", nil),
+        ] as [([String], String, String?)])
+    func partsOfYOLO(paths: [String], path: String, found: String?) throws {
+        try withFiles(paths) { root in
+            let url = path.isEmpty ? root : root.appending(path: path)
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: url) }
+            switch folder {
+            case .success: #expect(found == nil)
+            case .failure(let error):
+                #expect(error == found.map { ImageError.hasBoxes(folder: url, found: "the folders \($0)") })
+            }
+        }
+    }
+
     @Test("A pipe or a device as the folder is an error that names its kind") func specialFiles() throws {
         try withTemporaryFolder { folder in
             let pipe = folder.appending(path: "pipe")

@@ -64,6 +64,19 @@ package enum BoxFormat: String, Sendable {
         return rest.first == ":" && !key.isEmpty ? key + rest : line
     }
 
+    /// Returns the key of data.yaml for the part of a dataset split that a folder is named after; nil for other names.
+    ///
+    /// The key is train, val or test, for names such as "train2017", "Valid" or "testing".
+    package static func partKey(ofFolder name: some StringProtocol) -> String? {
+        let digits = name.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
+        return switch name.dropLast(digits).lowercased() {
+        case "train", "training": "train"
+        case "val", "valid", "validation": "val"
+        case "test", "testing": "test"
+        default: nil
+        }
+    }
+
     /// Whether YAML describes a data set of YOLO: it names the labels, and folders or lists of photos.
     private static func isYOLO(_ content: ArraySlice<UInt8>) -> Bool {
         let lines = text(content).split(whereSeparator: \.isNewline).map { withPlainKey($0) }

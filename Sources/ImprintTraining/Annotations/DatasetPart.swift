@@ -1,3 +1,5 @@
+internal import ImprintImages
+
 /// A part of a dataset split: the training, validation or test set.
 public enum DatasetPart: Int, Sendable, CaseIterable {
     /// The photos that a model learns from.
@@ -9,13 +11,9 @@ public enum DatasetPart: Int, Sendable, CaseIterable {
 
     /// Recognizes the name of a folder, such as "train", "val2017" or "Test"; nil for other names.
     init?(folder: some StringProtocol) {
-        let digits = folder.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
-        switch folder.dropLast(digits).lowercased() {
-        case "train", "training": self = .training
-        case "val", "valid", "validation": self = .validation
-        case "test", "testing": self = .test
-        default: return nil
-        }
+        let key = BoxFormat.partKey(ofFolder: folder)
+        guard let part = Self.allCases.first(where: { $0.yamlKey == key }) else { return nil }
+        self = part
     }
 
     /// The key of data.yaml in a YOLO data set.
