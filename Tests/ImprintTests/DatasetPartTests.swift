@@ -92,6 +92,8 @@ import Testing
                 "path: https://example.com/set.zip is a URL. Expected "
             ),
             ("path: images\ntrain: images/train", "set/images/images/train. Expected a folder of photos"),
+            ("train: []\nval: images/val", "the file: train names no path, but val does. Expected "),
+            ("train:\nval: images/val", "the file: train names no path, but val does. Expected "),
         ])
     func errors(keys: String, text: String) throws {
         let lists = ["set/folder.txt": "\nimages/train\n", "set/empty.txt": "\n"]
@@ -101,6 +103,52 @@ import Testing
                 try BoxAnnotations(contentsOf: set, part: .training)
             }
             #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test(
+        "Keys in braces are an error that asks for one key per line",
+        arguments: [
+            "{names: [cat], train: images/train}", "# A data set\n\n--- {names: [cat],\n  train: images/train}",
+            "---\n{\"names\": [\"cat\"], \"train\": \"images/train\"}",
+        ])
+    func flowStyle(text: String) throws {
+        try withDataset("", ["set/data.yaml": text]) { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: folder.appending(path: "set"))
+            }
+            let found =
+                ": the keys are in braces (flow style). Expected one key per line without braces, such as train: "
+            #expect(error?.description.contains(found) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test(
+        "The error about a missing validation set names an empty key, and a key that does not exist",
+        arguments: [
+            ("train: []", "the file: train names no path, and there is no key val, but test. "),
+            ("valid: ''", "the file: valid names no path, and there is no key train, but test. "),
+            ("val:\ntrain: null", "the file: val names no path, and train names no path, but test does. "),
+        ])
+    func emptyKeys(keys: String, text: String) throws {
+        try withDataset(keys + "\ntest: images/test") { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: folder.appending(path: "set"), part: .validation)
+            }
+            #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test(
+        "A note names the empty keys if no key names photos",
+        arguments: [("train: []", "train names"), ("train:\nvalid: null", "train and valid name")])
+    func onlyEmptyKeys(keys: String, text: String) throws {
+        try withDataset(keys) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"), part: .training)
+            #expect(names(annotations).count == 3)
+            let note =
+                "data.yaml: \(text) no path, so data.yaml does not split the photos; a split needs paths, such as train: "
+            #expect(annotations.warnings.contains { $0.contains(note) }, "\(annotations.warnings)")
         }
     }
 
@@ -191,6 +239,15 @@ import Testing
             ),
             ("nc: 3\ntrain: images/train", "nc is 3, but names has 1 name", ["a.png"]),
             ("valid: images/val\ndate: 2026\ntask: detect", nil, ["b.png"]),
+            (
+                "valid: images/test\nval: images/val",
+                "ignored the key valid, because the key val also names the validation set", ["b.png"]
+            ),
+            (
+                "validation: images/test\nval: []\nvalid: images/val",
+                "ignored the key validation, because the key valid also names the validation set", ["b.png"]
+            ),
+            ("val: images/val\nvalid: [images/val]", nil, ["b.png"]),
         ] as [(String, String?, [String])])
     func keys(keys: String, warning: String?, photos: [String]) throws {
         try withDataset(keys) { folder in

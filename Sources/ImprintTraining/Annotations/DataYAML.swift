@@ -5,7 +5,7 @@ internal import ImprintImages
 /// The content of data.yaml in a YOLO data set, in the subset of YAML that data sets use.
 ///
 /// - `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a` for each).
-/// - `train`, `val` (also `valid` or `validation`) and `test` are a path or a list of paths.
+/// - `train`, `val` (also `valid` or `validation`) and `test` are a path or a list of paths. The first name of `val` with paths counts.
 /// - `path` is the folder that these paths start at.
 ///
 /// Names and paths are plain or in quotes. The last one of equal keys counts.
@@ -17,6 +17,8 @@ struct DataYAML {
     private(set) var path: String?
     /// The paths of the photos of each part that the file names, as written.
     private(set) var parts: [DatasetPart: [String]] = [:]
+    /// The keys that exist but have no paths, by the parts that they would name; only for parts that no other key names.
+    private(set) var emptyKeys: [DatasetPart: String] = [:]
     /// The keys that are probably misspelt, and the keys that they resemble, in the order of the file.
     let misspeltKeys: [(key: String, known: String)]
     /// The probable mistakes in the keys; empty if there are none.
@@ -40,16 +42,28 @@ struct DataYAML {
             return (key: key.name, known: known)
         }
         try checkTabs()
+        try checkStyle()
         try readNames()
         path = try paths("path").first
+        var ignoredKeys: [String] = []
         for part in DatasetPart.allCases {
-            var paths = try self.paths(part.yamlKey)
-            for alias in Self.validationAliases where part == .validation && paths.isEmpty {
-                paths = try self.paths(alias)
+            let aliases = part == .validation ? Self.validationAliases : []
+            let known = ([part.yamlKey] + aliases).filter(keyNames.contains)
+            var used: String?
+            for key in known {
+                let paths = try self.paths(key)
+                guard !paths.isEmpty else { continue }
+                if let used {
+                    guard paths != parts[part] else { continue }
+                    ignoredKeys.append("ignored the key \(key), because the key \(used) also names the \(part) set")
+                } else {
+                    parts[part] = paths
+                    used = key
+                }
             }
-            if !paths.isEmpty { parts[part] = paths }
+            if used == nil { emptyKeys[part] = known.first }
         }
-        warnings = misspeltKeys.map { "ignored the key \($0.key), which resembles \($0.known)" }
+        warnings = misspeltKeys.map { "ignored the key \($0.key), which resembles \($0.known)" } + ignoredKeys
         warnings += Self.knownKeys.compactMap { known -> String? in
             let lines = keys.filter { $0.name == known }.map(\.line)
             guard lines.count > 1, let last = lines.last else { return nil }
@@ -57,6 +71,12 @@ struct DataYAML {
         }
         if case .text(let text)? = try value("nc")?.value, let count = Int(text), count != names.count {
             warnings.append("nc is \(count), but names has \(counted(names.count, "name"))")
+        }
+        let empty = DatasetPart.allCases.compactMap { emptyKeys[$0] }
+        if parts.isEmpty, !empty.isEmpty {
+            warnings.append(
+                "\(empty.joined(separator: " and ")) \(empty.count == 1 ? "names" : "name") no path, so data.yaml does not split the "
+                    + "photos; a split needs paths, such as train: images/train")
         }
     }
 
@@ -99,6 +119,19 @@ struct DataYAML {
             throw .invalidEntry(
                 file: file, entry: "line \(index + 1)", found: "the line starts with a tab",
                 expected: "spaces, because YAML does not allow tabs before a key")
+        }
+    }
+
+    /// Throws an error if the whole content is in braces, because Imprint reads one key per line.
+    private func checkStyle() throws(BoxAnnotationsError) {
+        for (index, line) in lines.enumerated() {
+            var content = Self.trimmed(line)
+            if content.hasPrefix("---") { content = Self.trimmed(content.dropFirst(3)) }
+            guard !content.isEmpty else { continue }
+            guard content.first == "{" else { return }
+            throw .invalidEntry(
+                file: file, entry: "line \(index + 1)", found: "the keys are in braces (flow style)",
+                expected: "one key per line without braces, such as train: images/train")
         }
     }
 

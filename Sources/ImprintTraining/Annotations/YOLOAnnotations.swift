@@ -98,11 +98,17 @@ struct YOLOAnnotations {
         // The requested part, and the parts that stand for it.
         let accepted = DatasetPart.allCases.prefix { $0.rawValue <= part.rawValue }
         guard let nearest = available.last(where: accepted.contains) else {
-            let keys = accepted.reversed().map(\.yamlKey)
-            let found = "there is no key \(keys.joined(separator: " or "))" + yaml.misspelt(keys)
+            let missing = Array(accepted.reversed())
+            let keys = missing.filter { yaml.emptyKeys[$0] == nil }.map(\.yamlKey)
+            var problems = missing.compactMap { yaml.emptyKeys[$0] }.map { "\($0) names no path" }
+            if !keys.isEmpty {
+                problems.append("there is no key \(keys.joined(separator: " or "))" + yaml.misspelt(keys))
+            }
+            let conjunction = yaml.misspelt(keys).isEmpty ? ", but" : " and"
+            let other = available[0].yamlKey + (keys.isEmpty ? " does" : "")
             throw .invalidEntry(
                 file: file, entry: "the file",
-                found: "\(found)\(yaml.misspelt(keys).isEmpty ? ", but" : " and") \(available[0].yamlKey)",
+                found: "\(problems.joined(separator: ", and "))\(conjunction) \(other)",
                 expected: "the photos of the \(part) set, such as \(part.yamlKey): images/\(part.yamlKey)")
         }
         return [nearest]
