@@ -19,11 +19,17 @@ struct AnnotatedSplit {
     ///   - url: A folder with some of the photos of the data set, or other annotations; nil without --validation.
     ///   - part: The part of the annotations to read without --validation; nil for all parts.
     ///   - usesValidationPart: Whether, without --validation, the key `val` of data.yaml names the validation set.
-    ///   - read: Reads annotations.
-    /// - Throws: `ValidationError` if the folder has all photos of the annotations, and the errors of `read`.
+    ///   - reader: Reads annotations. Their warnings are printed as notes, equal ones of several parts once.
+    /// - Throws: `ValidationError` if the folder has all photos of the annotations, and the errors of `reader`.
     init(
-        _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool, read: Reader
+        _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool, reader: Reader
     ) throws {
+        var noted: Set<String> = []
+        func read(_ annotations: URL, _ photos: URL?, _ part: DatasetPart?) throws -> BoxAnnotations {
+            let boxes = try reader(annotations, photos, part)
+            for warning in boxes.warnings where noted.insert(warning).inserted { Terminal.warn("Note: \(warning)") }
+            return boxes
+        }
         guard let url else {
             let boxes = try read(annotations, nil, part)
             let hasPart = usesValidationPart && boxes.availableParts.contains(.validation)

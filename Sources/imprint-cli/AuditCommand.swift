@@ -86,10 +86,7 @@ struct AuditCommand: ParsableCommand {
             URL(filePath: annotations), validation: validation.map { URL(filePath: $0) }, part: nil,
             usesValidationPart: false
         ) { file, photos, part in
-            let boxes =
-                try part == .validation ? other(file, folder) : read(file, photos: photos ?? folder, part: part)
-            for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
-            return boxes
+            try part == .validation ? other(file, folder) : read(file, photos: photos ?? folder, part: part)
         }
         var bar = ProgressBar()
         defer { bar.clear() }

@@ -178,7 +178,6 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         ) { file, photos, part in
             let boxes = try BoxAnnotations(
                 contentsOf: file, photos: photos, part: part, threads: runOptions.common.threadCount)
-            for warning in boxes.warnings { Terminal.warn("Note: \(warning)") }
             for image in boxes.skipped { Terminal.warn("Skipped: \(image.reason)") }
             return boxes
         }

@@ -71,6 +71,22 @@ import Testing
         }
     }
 
+    @Test("Notes about the keys of data.yaml are printed once, and those about both parts of the split are printed")
+    func notesOfKeys() throws {
+        try withDataset("train: images/train\nval: images/val\nnc: 3\ntset: images/other") { folder in
+            for command in ["train-detector --output m.imprint --epochs 1", "audit --validation set/data.yaml"] {
+                let run = try shell("$imprint \(command) --annotations set/data.yaml", folder: folder)
+                #expect(run.status == 0, "\(run.errors)")
+                let notes = run.errors.split(separator: "\n").filter { $0.hasPrefix("Note: ") }
+                let keys = "ignored the key tset, which resembles test; nc is 3, but names has 1 name"
+                #expect(notes.count { $0.hasSuffix(keys) } == 1, "\(notes)")
+                for part in ["train", "val"] {
+                    #expect(notes.count { $0.contains("read the photos of \(part) (") } == 1, "\(notes)")
+                }
+            }
+        }
+    }
+
     @Test("If val has the same photos as train, train-detector holds out some of them instead") func equalParts() throws
     {
         try withDataset("train: images/train\nval: images/train") { folder in
