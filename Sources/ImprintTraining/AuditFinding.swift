@@ -14,7 +14,7 @@ extension Audit {
             case similarLabels
             /// A label of validation photos that no training photo has; training rejects them. The finding has no files.
             case untrainedLabels
-            /// A photo that is in the training set and in the validation set.
+            /// A photo that is in more than one of the training, validation and test sets.
             case sharedPhotos
             /// Training and validation photos of one group, which make the validation accuracy too high.
             case acrossSplits
@@ -125,7 +125,7 @@ extension Audit.Finding.Kind {
         case .acrossLabels: "Near-duplicates with different labels"
         case .similarLabels: "Labels with almost the same spelling"
         case .untrainedLabels: "Validation labels without training photos"
-        case .sharedPhotos: "Photos in both the training and the validation set"
+        case .sharedPhotos: "Photos in more than one set"
         case .acrossSplits: "Leakage between training and validation"
         case .unreadable: "Unreadable files"
         case .truncated: "Truncated or damaged photos"
@@ -165,8 +165,9 @@ extension Audit.Finding.Kind {
             "Training rejects validation photos of labels that it does not learn. Add training photos of these labels, correct the "
                 + "labels, or remove these validation photos."
         case .sharedPhotos:
-            "The validation set must not contain training photos, because a model recognizes the photos that it was trained on. Remove "
-                + "them from one of the sets, or use other validation photos."
+            "The validation and test sets must not contain training photos, because a model recognizes the photos that it was trained "
+                + "on. The test set must not contain validation photos, because training selects the model with them. Remove the photos "
+                + "from one of the sets, or use other photos."
         case .acrossSplits:
             "Validation photos that are near-duplicates of training photos, or of the same burst. They make the validation "
                 + "accuracy too high; move each group into one part of the split."

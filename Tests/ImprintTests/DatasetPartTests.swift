@@ -213,18 +213,25 @@ import Testing
     }
 
     @Test(
-        "An audit reports photos that data.yaml names for training and for another part",
+        "An audit reports photos that data.yaml names for several parts",
         arguments: [
-            ("val: images/train", ""), ("val: list.txt", ""),
-            ("val: images/val\ntest: list.txt", "in the training and the test set"),
-        ])
-    func sharedPhotos(key: String, reason: String) throws {
+            ("val: images/train", ["a.png"], [""]), ("val: list.txt", ["a.png"], [""]),
+            ("val: images/val\ntest: list.txt", ["a.png"], ["in the training and the test set"]),
+            ("val: images/val\ntest: [images/test, images/val]", ["b.png"], ["in the validation and the test set"]),
+            (
+                "val: images/test\ntest: list.txt", ["c.png", "a.png"],
+                ["in the validation and the test set", "in the training and the test set"]
+            ),
+            ("val: list.txt\ntest: list.txt", ["c.png", "a.png"], ["in the validation and the test set", ""]),
+            ("val: [images/val, images/val]", [], []),
+        ] as [(String, [String], [String])])
+    func sharedPhotos(key: String, photos: [String], reasons: [String]) throws {
         try withDataset("train: images/train\n" + key, ["set/list.txt": "images/train/a.png\nimages/test/c.png\n"]) {
             folder in
             let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"), recordsProblems: true)
             let shared = Audit(annotations).findings.filter { $0.kind == .sharedPhotos }
-            #expect(shared.map { $0.files.map(\.lastPathComponent) } == [["a.png"]])
-            #expect(shared.map(\.reason) == [reason])
+            #expect(shared.map { $0.files.map(\.lastPathComponent) } == photos.map { [$0] })
+            #expect(shared.map(\.reason) == reasons)
         }
     }
 

@@ -62,7 +62,7 @@ public struct BoxAnnotations: Sendable {
     /// The part of each photo according to data.yaml, by its location; empty if the annotations name no parts.
     let statedParts: [URL: DatasetPart]
 
-    /// The training photos that data.yaml also names for the validation or test set, and this other part.
+    /// The photos that data.yaml names for several parts, and the second of these parts; `statedParts` has the first.
     let sharedPhotos: [URL: DatasetPart]
 
     /// Creates annotations that are known to be valid.

@@ -46,7 +46,8 @@ struct BoxAudit {
         }
         for (index, photo) in annotations.photos.enumerated() {
             if let part = annotations.sharedPhotos[photo.url] {
-                let reason = part == .test ? "in the training and the test set" : ""
+                let first = annotations.statedParts[photo.url] ?? .training
+                let reason = part == .test ? "in the \(first) and the test set" : ""
                 findings.append(Audit.Finding(kind: .sharedPhotos, files: [photo.url], reason: reason))
             }
             if photo.objects.isEmpty {

@@ -13,7 +13,7 @@ struct AnnotationContents {
     var availableParts: Set<DatasetPart> = []
     /// The part of each photo, by its location; empty if the file names no parts.
     var parts: [URL: DatasetPart] = [:]
-    /// The training photos that also belong to the validation or test set, and this other part.
+    /// The photos that belong to several parts, and the second of these parts; `parts` has the first.
     var sharedPhotos: [URL: DatasetPart] = [:]
 }
 

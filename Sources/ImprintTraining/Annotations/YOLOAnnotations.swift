@@ -60,7 +60,7 @@ struct YOLOAnnotations {
                 for photo in found {
                     let path = Array(photo.standardizedFileURL.displayPath.utf8)
                     if let first = seen[path] {
-                        if first.part == .training, part != .training, contents.sharedPhotos[first.photo] == nil {
+                        if first.part != part, contents.sharedPhotos[first.photo] == nil {
                             contents.sharedPhotos[first.photo] = part
                         }
                         continue
