@@ -220,7 +220,8 @@ public struct Audit: Sendable {
         // Few objects are enough to validate, and a photo of both sets is reported once.
         found += boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !known.contains($0) }
         if parts.contains(where: { $0 != DatasetPart.training.rawValue }) {
-            for index in found.indices { found[index].isOfSeveralSets = true }
+            let depth = BoxAnnotations.commonFolder(of: photos.map(\.url.pathComponents)).count
+            for index in found.indices { found[index].commonFolderDepth = depth }
         }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
     }

@@ -74,8 +74,10 @@ extension Audit {
         public let reason: String
         /// The boxes that the finding is about, in the first of the files; empty for other findings, and for boxes that cannot be used.
         public let boxes: [NormalizedRectangle]
-        /// Whether the audit compares several sets of photos, in which files can have the same name and label.
-        var isOfSeveralSets = false
+        /// The number of path components of the folder with all photos, if the audit compares several sets; otherwise nil.
+        ///
+        /// The path of a file below this folder includes the folder of its set.
+        var commonFolderDepth: Int?
 
         init(kind: Kind, files: [URL], reason: String, boxes: [NormalizedRectangle] = []) {
             (self.kind, self.files, self.reason, self.boxes) = (kind, files, reason, boxes)
@@ -87,18 +89,19 @@ extension Audit {
             self.init(kind: kind, files: [image.url], reason: "\(image.reason)")
         }
 
-        /// The file names with as many parent folders as distinguish them: at least the label's ("cat/IMG_1.jpg"), and one more
-        /// if the audit compares several sets ("test/cat/IMG_1.jpg").
+        /// The file names with as many parent folders as distinguish them: at least the label's ("cat/IMG_1.jpg"), and those below the folder
+        /// of all photos if the audit compares several sets ("test/cat/IMG_1.jpg").
         public var names: [String] {
             let components = files.map(\.pathComponents)
             func names(_ parts: Int) -> [String] {
                 zip(files, components).map { file, components in
+                    let count = max(parts, components.count - (commonFolderDepth ?? components.count))
                     // All folders of an absolute path are the whole path, which starts with "/".
-                    components.first == "/" && components.count <= parts + 1
-                        ? file.displayPath : components.suffix(parts).joined(separator: "/")
+                    return components.first == "/" && components.count <= count + 1
+                        ? file.displayPath : components.suffix(count).joined(separator: "/")
                 }
             }
-            let minimumParts = isOfSeveralSets ? 3 : 2
+            let minimumParts = commonFolderDepth == nil ? 2 : 3
             let maximumParts = max(minimumParts, components.map(\.count).max() ?? 0)
             return (minimumParts...maximumParts).lazy.map(names).first { Set($0).count == files.count }
                 ?? names(maximumParts)

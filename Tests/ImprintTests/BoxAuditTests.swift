@@ -184,6 +184,24 @@ import Testing
         }
     }
 
+    @Test("The names of files include the folder of their set at any depth") func nestedSets() throws {
+        try withTemporaryFolder { folder in
+            let texts = [
+                "train/2019/day1/a": "0 .5 .5 .5 .5", "train/2019/day1/b": "", "val/2020/day2/c": "", "val/d": "",
+            ]
+            for (path, text) in texts {
+                try writeAnnotatedPhoto(folder.appending(path: "images/\(path).png"))
+                try writeAnnotations(["labels/\(path).txt": text], in: folder)
+            }
+            try writeAnnotations(["data.yaml": "names: [cat]"], in: folder)
+            let audit = try audit(folder)
+            #expect(
+                findings(audit, .withoutBoxes).map(\.names) == [
+                    ["train/2019/day1/b.png"], ["val/2020/day2/c.png"], ["images/val/d.png"],
+                ])
+        }
+    }
+
     @Test("Names of files begin with a slash only if they are whole paths") func names() throws {
         try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { folder in
             try withAnnotatedPhotos(["set.json": cocoText(Self.valid)], photoFolder: ".") { validation in
