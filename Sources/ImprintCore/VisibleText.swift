@@ -10,6 +10,51 @@ package func visible(_ text: String, keepsLines: Bool = false) -> String {
     }
 }
 
+/// Returns an untrusted name for display: as `visible(_:keepsLines:)`, and with escaped invisible characters, as in "\u{200B}".
+///
+/// Joiners and variation selectors stay if they change the look of other characters, as in emoji and in Persian words.
+package func visibleName(_ name: String) -> String {
+    let scalars = Array(name.unicodeScalars)
+    guard scalars.contains(where: { !$0.isASCII && $0.properties.isDefaultIgnorableCodePoint }) else {
+        return visible(name)
+    }
+    var result = ""
+    for (index, scalar) in scalars.enumerated() {
+        let isEscaped =
+            controlsTerminal(scalar)
+            || scalar.properties.isDefaultIgnorableCodePoint && !changesLook(index, of: scalars)
+        if isEscaped {
+            result += escaped(scalar)
+        } else {
+            result.unicodeScalars.append(scalar)
+        }
+    }
+    return result
+}
+
+/// Returns whether an invisible character of a text can change the look of its neighbours: a joiner between two characters that are not ASCII,
+/// a variation selector or tag after such a character, or the variation selector of a keycap.
+private func changesLook(_ index: Int, of scalars: [Unicode.Scalar]) -> Bool {
+    let base = scalars[..<index].last { !$0.properties.isDefaultIgnorableCodePoint }
+    let next = index + 1 < scalars.count ? scalars[index + 1] : nil
+    guard let base else { return false }
+    return switch scalars[index].value {
+    case 0x200C, 0x200D:
+        !base.isASCII && next.map { !$0.isASCII && !$0.properties.isDefaultIgnorableCodePoint } == true
+    case 0xFE00...0xFE0F: !base.isASCII || next?.value == 0x20E3
+    case 0xE0020...0xE007F: !base.isASCII
+    default: false
+    }
+}
+
+/// Returns whether a text shows nothing: it is empty, or consists of white space and invisible characters, such as U+200B.
+package func isBlank(_ text: String) -> Bool { text.unicodeScalars.allSatisfy { $0 == " " || look($0) != nil } }
+
+/// Returns a blank text in quotation marks, in which its characters except the space are escaped, as in "\u{200B}".
+package func quotedBlank(_ text: String) -> String {
+    "\"\(text.replacingScalars { look($0) == nil ? nil : escaped($0) })\""
+}
+
 /// Returns texts in which the characters that distinguish them are escaped, as in "\u{200B}", if they look the same as another of the texts.
 ///
 /// These are invisible characters and unusual white space. Equal strings of different scalars, such as the composed and the decomposed form of

@@ -37,6 +37,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
     /// The names of sub-folders look the same as others and differ only in their Unicode normalization; `names` contains all of them.
     case equalNames(folder: URL, names: [String])
+    /// The name of a sub-folder shows nothing: it consists of white space or invisible characters, such as U+200B.
+    case blankLabel(folder: URL, name: String)
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
     /// The folder is a YOLO data set of photos with bounding boxes; `found` names the files or folders that show it.
@@ -115,6 +117,8 @@ extension ImageError {
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
                 + "\(Self.lookalikes(names)), but consist of different Unicode characters. "
                 + "Merge or rename them."
+        case .blankLabel(let folder, let name):
+            "\(folder.displayPath): the sub-folder \(quotedBlank(name)) has a blank name, expected the name of a label. Rename it."
         case .classWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no photos. Add some, or remove it."
         case .hasBoxes(let folder, let found):
@@ -173,5 +177,21 @@ extension ImageError {
 
 extension URL {
     /// The path without percent encoding, as a person types it.
-    package var displayPath: String { path(percentEncoded: false) }
+    package var displayPath: String {
+        let text = path(percentEncoded: false)
+        // Foundation drops U+FEFF at the start of a relative path, as if it were a byte order mark.
+        guard text.utf8.first != UInt8(ascii: "/"), text.unicodeScalars.first != "\u{FEFF}",
+            path(percentEncoded: true).hasPrefix("%EF%BB%BF")
+        else { return text }
+        return "\u{FEFF}" + text
+    }
+
+    /// The components of `displayPath`; the first one of an absolute path is "/".
+    ///
+    /// Unlike `pathComponents`, it keeps U+FEFF at the start of a component.
+    package var displayComponents: [String] {
+        let text = displayPath
+        let names = text.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) }
+        return text.utf8.first == UInt8(ascii: "/") ? ["/"] + names : names
+    }
 }

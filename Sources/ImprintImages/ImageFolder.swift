@@ -18,7 +18,7 @@ public struct ImageFolder: Sendable {
 
     /// Returns the path of one of the items, relative to the folder.
     public func path(of item: Item) -> String {
-        item.url.pathComponents.dropFirst(url.pathComponents.count).joined(separator: "/")
+        item.url.displayComponents.dropFirst(url.displayComponents.count).joined(separator: "/")
     }
 
     /// Creates a data set from the images in the sub-folders of `url`.
@@ -32,7 +32,7 @@ public struct ImageFolder: Sendable {
     ///   - url: The folder.
     ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
     /// - Throws: `ImageError` if the folder is missing, a file, empty, or a YOLO data set or its parts, if it holds too few class folders, or if
-    ///   a class has no images.
+    ///   a class has a blank name or no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
@@ -45,7 +45,7 @@ public struct ImageFolder: Sendable {
         guard root.folders.count >= minimumClasses else {
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
-        try Self.checkDifferent(root.folders, in: url)
+        try Self.checkNames(root.folders, in: url)
         var classes: [(label: String, paths: [String])] = []
         for name in root.folders { classes.append((name, try filePaths(below: name, in: url))) }
         try self.init(url, classes, ignored: root.files.map { url.appending(path: $0) })
@@ -72,7 +72,7 @@ public struct ImageFolder: Sendable {
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
         let others = root.folders.filter { !logos.contains($0) }
-        try Self.checkDifferent(root.folders.filter(logos.contains), in: url)
+        try Self.checkNames(root.folders.filter(logos.contains), in: url)
         try checkLabelsWithoutLogo(others, logos: logos, source: url.displayPath)
         var classes: [(label: String, paths: [String])] = []
         for name in root.folders where logos.contains(name) {
@@ -87,6 +87,7 @@ public struct ImageFolder: Sendable {
                     name: url.displayPath, found: "photos without a logo, and the logo \(label.debugDescription)",
                     expected: "another label for the logo: this one is for photos without a logo")
             }
+            try Self.checkNames([label], in: url)
             try checkLabelsWithoutLogo([label], logos: logos, source: url.displayPath)
             classes.append((label, background.sorted(by: precedes)))
         } else if classes.isEmpty {
@@ -142,10 +143,11 @@ public struct ImageFolder: Sendable {
     /// The maximum size of a file that is checked for the description of a data set, in bytes (1 MiB).
     private static let yamlByteLimit = 1 << 20
 
-    /// Checks that no names are equal strings of different bytes.
+    /// Checks that no name is blank, and that no names are equal strings of different bytes.
     ///
     /// Swift compares strings by canonical equivalence, so their labels would be the same.
-    private static func checkDifferent(_ names: [String], in folder: URL) throws(ImageError) {
+    private static func checkNames(_ names: [String], in folder: URL) throws(ImageError) {
+        if let name = names.first(where: isBlank) { throw .blankLabel(folder: folder, name: name) }
         let byName = Dictionary(grouping: names) { $0 }
         let twins = names.filter { byName[$0, default: []].count > 1 }
         if !twins.isEmpty { throw .equalNames(folder: folder, names: twins) }

@@ -97,7 +97,7 @@ extension LabelListParser {
             let labels =
                 field.isEmpty && mayBeEmpty
                 ? [] : field.split(separator: ";", omittingEmptySubsequences: false).map { trimmed($0) }
-            guard !labels.contains("") else { throw fail(.emptyLabel(photo: path), line: row.line) }
+            guard !labels.contains(where: isBlank) else { throw fail(.emptyLabel(photo: path), line: row.line) }
             entries.append(LabelListEntry(line: row.line, path: path, labels: labels))
         }
         return entries
@@ -230,7 +230,7 @@ extension LabelListParser {
         case (_?, nil): throw invalid("\"label\" is not a string")
         case (nil, _?): throw invalid("\"labels\" is not a list of strings")
         }
-        guard !labels.contains("") else { throw fail(.emptyLabel(photo: path), line: line) }
+        guard !labels.contains(where: isBlank) else { throw fail(.emptyLabel(photo: path), line: line) }
         return LabelListEntry(line: line, path: path, labels: labels)
     }
 }

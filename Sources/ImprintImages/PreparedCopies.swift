@@ -162,6 +162,6 @@ func modificationTime(_ url: URL) -> Date? {
 /// Whether the file at `url` is an empty JPEG, as a copy can be after a power cut.
 func isEmptyCopy(_ url: URL) -> Bool {
     var status = stat()
-    return url.pathExtension == "jpg" && lstat(url.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    return url.pathExtension == "jpg" && lstat(url.displayPath, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
         && status.st_size == 0
 }

@@ -92,7 +92,7 @@ extension Audit {
         /// The file names with as many parent folders as distinguish them: at least the label's ("cat/IMG_1.jpg"), and those below the folder
         /// of all photos if the audit compares several sets ("test/cat/IMG_1.jpg").
         public var names: [String] {
-            let components = files.map(\.pathComponents)
+            let components = files.map(\.displayComponents)
             func names(_ parts: Int) -> [String] {
                 zip(files, components).map { file, components in
                     let count = max(parts, components.count - (commonFolderDepth ?? components.count))

@@ -22,7 +22,7 @@ struct LabelledArtwork: ExpressibleByArgument {
 
     /// Checks that there are a label and a file.
     func check() throws {
-        if label.allSatisfy(\.isWhitespace) || source.isEmpty {
+        if isBlank(label) || source.isEmpty {
             throw ValidationError("--artwork is \(text), expected LABEL=FILE, such as Logo=logo.png.")
         }
         try requirePaths([source])

@@ -18,8 +18,8 @@ final class COCOFile {
     init(_ path: String, labels: [String], header: String) {
         (self.path, self.header) = (path, header)
         folders = (
-            Self.typed(path).deletingLastPathComponent().pathComponents,
-            URL(filePath: resolvedPath(path)).deletingLastPathComponent().pathComponents
+            Self.typed(path).deletingLastPathComponent().displayComponents,
+            URL(filePath: resolvedPath(path)).deletingLastPathComponent().displayComponents
         )
         document = COCODocument(labels: labels, roundsBoxes: false)
     }
@@ -40,10 +40,10 @@ final class COCOFile {
     /// A photo that is a symbolic link keeps its own name.
     private func name(of photo: String) -> String {
         let typed = Self.typed(photo)
-        if typed.pathComponents.starts(with: folders.typed) {
-            return typed.pathComponents.dropFirst(folders.typed.count).joined(separator: "/")
+        if typed.displayComponents.starts(with: folders.typed) {
+            return typed.displayComponents.dropFirst(folders.typed.count).joined(separator: "/")
         }
-        let resolved = URL(filePath: resolvedPath(photo)).pathComponents
+        let resolved = URL(filePath: resolvedPath(photo)).displayComponents
         guard resolved.starts(with: folders.resolved) else { return typed.path }
         return resolved.dropFirst(folders.resolved.count).joined(separator: "/")
     }

@@ -176,7 +176,7 @@ struct ImportCommand: ParsableCommand {
                 $0.trimmingCharacters(in: .whitespaces)
             }
         }
-        guard !list.isEmpty, !list.contains("") else {
+        guard !list.isEmpty, !list.contains(where: isBlank) else {
             throw ValidationError("--labels is \(text), which has an empty label, expected a name for each label.")
         }
         return list

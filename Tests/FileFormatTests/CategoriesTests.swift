@@ -22,9 +22,11 @@ import Testing
         "Ambiguous categories are rejected, in code and in a file",
         arguments: [
             ([:], "found no category, expected at least one"), (["": ["a"]], "the blank name \"\""),
-            ([" \n\u{A0}": ["a"]], "the blank name \" \\n"), (["x": []], "no labels"),
+            ([" \n\u{A0}": ["a"]], "the blank name \" \\u{A}\\u{A0}\""), (["x": []], "no labels"),
+            (["\u{200B}": ["a"]], "the blank name \"\\u{200B}\""),
             (["x": ["a"], "y": ["a"]], "\"x\" and in \"y\""),
-            (["x": ["a", "a"]], "\"x\" and in \"x\""),
+            (["x": ["a", "a"]], "the category \"x\" lists the label \"a\" twice"),
+            (["x": ["x", "x"]], "the category \"x\" lists the label \"x\" twice"),
         ] as [([String: [String]], String)])
     func ambiguous(labels: [String: [String]], reason: String) throws {
         let error = #expect(throws: CategoriesError.self) { try Categories(labels) }

@@ -23,4 +23,27 @@ import Testing
         let withLines = visible(text, keepsLines: true)
         #expect(Array(withLines.utf8) == Array(expected.replacing("\\u{A}", with: "\n").utf8))
     }
+
+    @Test(
+        "Names for display show invisible characters, except those that change the look of others",
+        arguments: [
+            ("ring", "ring"), ("ri\u{200B}ng", "ri\\u{200B}ng"), ("\u{FEFF}犬", "\\u{FEFF}犬"),
+            ("ring\u{200D}", "ring\\u{200D}"), ("犬\u{200C}", "犬\\u{200C}"), ("a\u{FE0F}", "a\\u{FE0F}"),
+            ("\u{1B}é\u{AD}", "\\u{1B}é\\u{AD}"), ("👨\u{200D}💻", "👨\u{200D}💻"),
+            ("❤\u{FE0F}\u{200D}🔥", "❤\u{FE0F}\u{200D}🔥"), ("1\u{FE0F}\u{20E3}", "1\u{FE0F}\u{20E3}"),
+            ("می\u{200C}خواهم", "می\u{200C}خواهم"),
+        ])
+    func visibleNames(name: String, expected: String) {
+        #expect(Array(visibleName(name).utf8) == Array(expected.utf8))
+    }
+
+    @Test(
+        "A text of white space and invisible characters is blank",
+        arguments: [
+            ("", true), (" ", true), ("\u{200B}\u{FEFF}", true), ("\u{3000}\t", true), ("a\u{200B}", false),
+            ("-", false),
+        ])
+    func blank(text: String, expected: Bool) {
+        #expect(isBlank(text) == expected)
+    }
 }

@@ -188,6 +188,31 @@ import Testing
         }
     }
 
+    @Test(
+        "A sub-folder whose name shows nothing is an error that shows its characters",
+        arguments: ["\u{200B}", " ", "\u{FEFF}", "\u{3164}\u{A0}"])
+    func blankNames(name: String) throws {
+        try withFiles(["a/1.jpg", "\(name)/2.jpg"]) { root in
+            let expected = ImageError.blankLabel(folder: root, name: name)
+            #expect(throws: expected) { try ImageFolder(at: root) }
+            #expect(throws: expected) { try ImageFolder(at: root, logos: ["a"]) }
+        }
+        let error = ImageError.blankLabel(folder: URL(filePath: "/photos"), name: "\u{200B} ")
+        #expect("\(error)".contains(#"/photos: the sub-folder "\u{200B} " has a blank name"#), "\(error)")
+    }
+
+    @Test("Paths keep U+FEFF at the start of the name of a folder or file") func byteOrderMarks() throws {
+        let paths = ["ring/1.jpg", "\u{FEFF}ring/1.jpg", "\u{FEFF}ring/\u{FEFF}deep/\u{FEFF}2.jpg"]
+        try withFiles(paths) { root in
+            let folder = try ImageFolder(at: root)
+            #expect(Set(folder.labels.map { Array($0.utf8) }) == [Array("ring".utf8), Array("\u{FEFF}ring".utf8)])
+            let found = Set(folder.items.map { Array(folder.path(of: $0).utf8) })
+            #expect(found == Set(paths.map { Array($0.utf8) }))
+        }
+        let relative = URL(filePath: "\u{FEFF}ring/1.jpg")
+        #expect(relative.displayPath.utf8.suffix(13).elementsEqual("\u{FEFF}ring/1.jpg".utf8))
+    }
+
     @Test("An error about sub-folders that look the same names all of them") func severalEqualNames() {
         let error = ImageError.equalNames(
             folder: URL(filePath: "/photos"), names: ["caf\u{E9}", "K", "cafe\u{301}", "\u{212A}"])

@@ -89,6 +89,15 @@ import Testing
         }
     }
 
+    @Test("Labels that differ only in U+FEFF at their start stay separate") func byteOrderMark() throws {
+        try withFolders { folders in
+            try folders.add("\u{FEFF}l/x.png", width: 90)
+            #expect(try folders.prepare().images == 3)
+            let labels = try ImageFolder(at: folders.output).labels.map { Array($0.utf8) }
+            #expect(labels.contains(Array("\u{FEFF}l".utf8)) && labels.contains(Array("l".utf8)))
+        }
+    }
+
     @Test("A duplicated or moved copy does not count as the copy of the photo")
     func duplicates() throws {
         try withFolders { folders in

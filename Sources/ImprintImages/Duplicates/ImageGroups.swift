@@ -117,7 +117,7 @@ extension TrainingSource {
     /// labels of the photo identify the folder.
     fileprivate func location(of item: TrainingPhoto) -> (home: String, path: String) {
         if let folder = self as? ImageFolder {
-            let names = item.url.pathComponents.dropFirst(folder.url.pathComponents.count)
+            let names = item.url.displayComponents.dropFirst(folder.url.displayComponents.count)
             let home = names.count > 1 ? names.prefix(1) : []
             return (home.first ?? "", names.dropFirst(home.count).joined(separator: "/"))
         }

@@ -6,21 +6,22 @@ internal import ImprintImages
 ///
 /// A file of categories is a JSON object with a list of labels for each name, `{"computer": ["laptop", "desktop"]}`. Each label is in at
 /// most one category; labels without a category stand for themselves. There is at least one category. Each category has a name that is not
-/// blank, and at least one label.
+/// blank (it shows more than white space and invisible characters), and at least one label, each only once.
 public struct Categories: Hashable, Sendable {
     /// The labels of each category.
     public let labels: [String: [String]]
     private let categories: [String: String]
 
     /// Creates categories from the labels of each.
-    /// - Throws: `CategoriesError` if there are no categories, a category has a blank name or no labels, or a label is in two categories.
+    /// - Throws: `CategoriesError` if there are no categories, a category has a blank name or no labels, a label is in two categories, or a
+    ///   category lists a label twice.
     public init(_ labels: [String: [String]]) throws(CategoriesError) {
         guard !labels.isEmpty else {
             throw CategoriesError(
                 "found no category, expected at least one, such as \(Self.example). Add one, or omit the categories")
         }
-        if let blank = labels.keys.sorted().first(where: { $0.allSatisfy(\.isWhitespace) }) {
-            throw CategoriesError("a category has the blank name \(blank.debugDescription). Give it a name")
+        if let blank = labels.keys.sorted().first(where: isBlank) {
+            throw CategoriesError("a category has the blank name \(quotedBlank(blank)). Give it a name")
         }
         try self.init(validating: labels)
     }
@@ -42,6 +43,11 @@ public struct Categories: Hashable, Sendable {
             }
             for label in group {
                 if let other = categories.updateValue(category, forKey: label) {
+                    guard other != category else {
+                        throw CategoriesError(
+                            "the category \(category.debugDescription) lists the label \(label.debugDescription) twice. Remove one of them"
+                        )
+                    }
                     throw CategoriesError(
                         "the label \(label.debugDescription) is in \(other.debugDescription) and in \(category.debugDescription), "
                             + "expected in one category. Remove it from the other")

@@ -90,7 +90,7 @@ extension BoxAnnotations {
 
     /// The paths of the photos, relative to the deepest folder that contains all of them.
     package var relativePaths: [String] {
-        let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
+        let paths = photos.map { $0.url.standardizedFileURL.displayComponents }
         let base = Self.commonFolder(of: paths).count
         return paths.map { $0.dropFirst(base).joined(separator: "/") }
     }

@@ -201,8 +201,8 @@ extension BoxAnnotations {
     ///   photos. A photo outside of the folder has an absolute path.
     /// - Throws: `EncodingError` if a coordinate of a box is not finite.
     public func cocoData(relativeTo folder: URL? = nil) throws -> Data {
-        let paths = photos.map { $0.url.standardizedFileURL.pathComponents }
-        let base = folder?.standardizedFileURL.pathComponents ?? Self.commonFolder(of: paths)
+        let paths = photos.map { $0.url.standardizedFileURL.displayComponents }
+        let base = folder?.standardizedFileURL.displayComponents ?? Self.commonFolder(of: paths)
         var document = COCODocument(labels: labels, roundsBoxes: true)
         for (path, photo) in zip(paths, photos) {
             let isInside = path.count > base.count && path.starts(with: base)
