@@ -144,7 +144,7 @@ struct AuditCommand: ParsableCommand {
             let findings = audit.findings.filter { $0.kind == kind }
             guard !findings.isEmpty else { continue }
             lines += ["", "\(kind.title): \(findings.count)", "  \(kind.advice)"]
-            lines += findings.prefix(Self.findingLimit).map { "  - \(visible($0.summary(fileLimit: 6)))" }
+            lines += findings.prefix(Self.findingLimit).map { "  - \(visibleName($0.summary(fileLimit: 6)))" }
             if findings.count > Self.findingLimit { lines.append("  and \(findings.count - Self.findingLimit) more") }
         }
         return lines.joined(separator: "\n")

@@ -9,7 +9,7 @@ struct LabelTable {
     let nameWidth: Int
 
     init(_ labels: [String]) {
-        names = labels.map { cut(visible($0), to: 20) }
+        names = labels.map { cut(visibleName($0), to: 20) }
         nameWidth = max(names.map(\.count).max() ?? 0, "label".count)
     }
 

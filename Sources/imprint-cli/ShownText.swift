@@ -1,7 +1,7 @@
 internal import ImprintCore
 
-/// Returns a label, or another untrusted name, for display: escaped, and truncated to 80 characters.
-func shown(_ name: String) -> String { TextTable.cut(visible(name), to: 80) }
+/// Returns a label, or another untrusted name, for display: with escaped control and invisible characters, and truncated to 80 characters.
+func shown(_ name: String) -> String { TextTable.cut(visibleName(name), to: 80) }
 
 /// Returns untrusted names for display, separated by commas.
 func shown(_ names: [String]) -> String { names.map { shown($0) }.joined(separator: ", ") }

@@ -93,6 +93,21 @@ import Testing
         }
     }
 
+    @Test("The text output escapes zero-width characters in labels, and JSON keeps them") func zeroWidth() throws {
+        try withTemporaryFolder { folder in
+            let labels = ["ri\u{200B}ng", "cat"]
+            let network = try Network.logonet(labels: labels.count, inputSize: 16, width: 0.1)
+            try ModelFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: labels,
+                preprocessing: Preprocessing(width: 16, height: 16)
+            ).write(to: folder.appending(path: "m.imprint"))
+            let text = try shell("$imprint inspect m.imprint", folder: folder)
+            #expect(text.output.contains("labels       ri\\u{200B}ng, cat\n"), "\(text.output)\(text.errors)")
+            let json = try shell("$imprint inspect m.imprint --json", folder: folder)
+            #expect(json.lines.first?["labels"] as? [String] == labels, "\(json.output)\(json.errors)")
+        }
+    }
+
     @Test("JSON contains all names unchanged, with escaped control characters")
     func json() throws {
         try withNames { folder in
