@@ -25,6 +25,33 @@ package func similarLabels(in labels: [String]) -> [[String]] {
     return groups.filter { $0.count > 1 }
 }
 
+/// The difference between the labels of a pair of `transposedLabels(in:)` or a group of `similarLabels(in:)`, as the predicate of a sentence.
+package let spellingSimilarity = labelSimilarity + ", or in the order of two neighbouring letters"
+
+/// Returns the pairs of labels that differ in the order of two neighbouring letters, such as "chair" and "chiar", and otherwise only as
+/// `similarLabels(in:)`.
+///
+/// As with `LabelSearch.nearest(to:)`, labels of fewer than four characters, such as "no" and "on", are not compared, and digits must have the
+/// same order.
+/// - Returns: The pairs, each in the order of `labels`. Of a group of similar labels, only the first is compared.
+package func transposedLabels(in labels: [String]) -> [[String]] {
+    var indices: [[Character]: Int] = [:]
+    var pairs: [[String]] = []
+    for (index, label) in labels.enumerated() {
+        var key = Array(withoutSeparators(folded(label)))
+        // The maximum bounds the time, which is proportional to the square of the number of characters.
+        guard (4...200).contains(key.count), indices[key] == nil else { continue }
+        for position in 1..<key.count where !key[position].isNumber && !key[position - 1].isNumber {
+            guard key[position] != key[position - 1] else { continue }
+            key.swapAt(position - 1, position)
+            if let other = indices[key] { pairs.append([labels[other], label]) }
+            key.swapAt(position - 1, position)
+        }
+        indices[key] = index
+    }
+    return pairs
+}
+
 /// Returns the first of some labels that differs from a text only in case, spaces or Unicode form, such as "Ring" for "ring".
 /// - Parameter looksEqual: Whether the labels must look alike apart from their case, so that "m²" is not similar to "m2".
 /// - Returns: The label; nil if no label is similar, or if the text is one of the labels.

@@ -74,7 +74,7 @@ struct PhotoAudit: Sendable {
                     + ": a model may favour it. Add photos of the small labels.")
         }
         notes += audit.findings.filter { $0.kind == .similarLabels }.map {
-            "The labels \($0.reason) \(labelSimilarity). Training learns them as different labels."
+            "The labels \($0.reason) \(spellingSimilarity). Training learns them as different labels."
         }
         if let note = audit.rotationNote { notes.append(note + ".") }
         if let random = audit.randomSplit, random.leaked > 0 {

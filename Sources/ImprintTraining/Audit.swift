@@ -209,7 +209,7 @@ public struct Audit: Sendable {
         objects = boxes.first?.objects ?? []
         // A detector sees the whole photo.
         let single = distinct.flatMap { photos[$0].warnings }.filter { boxes.isEmpty || $0.kind != .outsideCrop }
-        let similar = similarLabels(in: names).map { labels in
+        let similar = (similarLabels(in: names) + transposedLabels(in: names)).map { labels in
             Finding(kind: .similarLabels, files: [], reason: quotedLookalikes(labels).joined(separator: ", "))
         }
         let failures = distinct.compactMap { photos[$0].failure }

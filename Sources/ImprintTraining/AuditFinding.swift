@@ -9,8 +9,8 @@ extension Audit {
         public enum Kind: String, Sendable, CaseIterable, Codable {
             /// Near-duplicates with different labels: one of the labels may be wrong.
             case acrossLabels
-            /// Labels that differ only in case, spaces, hyphens, underscores or Unicode form: they are probably meant as one label. The finding
-            /// has no files.
+            /// Labels that differ only in case, spaces, hyphens, underscores or Unicode form, or in the order of two neighbouring letters: they are
+            /// probably meant as one label. The finding has no files.
             case similarLabels
             /// A label of validation photos that no training photo has; training rejects them. The finding has no files.
             case untrainedLabels
@@ -162,7 +162,7 @@ extension Audit.Finding.Kind {
         case .acrossLabels:
             "Near-duplicates with different labels. Check that each label is right; a small subject may be the only difference."
         case .similarLabels:
-            "These labels \(labelSimilarity). Training learns them as different labels. If they mean the same, give "
+            "These labels \(spellingSimilarity). Training learns them as different labels. If they mean the same, give "
                 + "their photos one label."
         case .untrainedLabels:
             "Training rejects validation photos of labels that it does not learn. Add training photos of these labels, correct the "

@@ -34,6 +34,18 @@ import Testing
     }
 
     @Test(
+        "Labels with two neighbouring letters in another order are a pair, unless they are short or numbered",
+        arguments: [
+            (["chair", "table", "chiar"], [["chair", "chiar"]]),
+            (["Two-circles", "TwoCricles"], [["Two-circles", "TwoCricles"]]),
+            (["no", "on"], []), (["tab", "tba"], []), (["class 12", "class 21"], []), (["chair", "Chair"], []),
+            (["chair", "hcaïr"], []), (["form", "from"], [["form", "from"]]), (["boat", "goat", "boats"], []), ([], []),
+        ] as [([String], [[String]])])
+    func transposed(labels: [String], pairs: [[String]]) {
+        #expect(transposedLabels(in: labels) == pairs)
+    }
+
+    @Test(
         "Only the characters that distinguish texts of the same look are escaped",
         arguments: [
             (["x", "x\u{200B}"], ["x", "x\\u{200B}"]), (["犬\u{FEFF}", "犬", "cat"], ["犬\\u{FEFF}", "犬", "cat"]),

@@ -186,9 +186,12 @@ import Testing
         }
         let audit =
             try isSeparate
-            ? Audit(source(["cat", "dog"]), validation: source(["CAT", "dog"])) : Audit(source(["CAT", "cat", "dog"]))
+            ? Audit(source(["cat", "dog", "chair", "chiar"]), validation: source(["CAT", "dog"]))
+            : Audit(source(["CAT", "cat", "dog", "chair", "chiar"]))
         let findings = audit.findings.filter { $0.kind == .similarLabels }
-        #expect(findings.map(\.reason) == ["\"CAT\", \"cat\""] && findings.allSatisfy { $0.files.isEmpty })
+        #expect(
+            findings.map(\.reason) == ["\"CAT\", \"cat\"", "\"chair\", \"chiar\""]
+                && findings.allSatisfy { $0.files.isEmpty })
         let page = AuditReport(audit, title: "Cats", workers: Workers(1)).html
         #expect(page.contains("Labels with almost the same spelling"))
     }
