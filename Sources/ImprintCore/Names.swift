@@ -6,6 +6,11 @@ package func precedes(_ first: String, _ second: String) -> Bool {
 /// Formats a count with its noun, such as "2 photos" and "1 byte".
 package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
+/// Formats the progress of a run, such as "3 of 20 epochs"; "5 epochs" if a resumed run has a smaller maximum than it had before.
+package func progressText(_ done: Int, of maximum: Int, _ noun: String) -> String {
+    done > maximum ? counted(done, noun) : "\(done) of \(counted(maximum, noun))"
+}
+
 /// Whether a text is a URL with a scheme, such as https://example.org/photo.jpg.
 package func isURL(_ text: String) -> Bool {
     let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }

@@ -156,6 +156,8 @@ struct TrainingMonitor {
     /// The unit of progress: a detector trains in phases.
     private var unit: String { isDetector ? "phase" : "epoch" }
     private func count(_ epochs: Int) -> String { counted(epochs, unit) }
+    /// Formats an epoch of the run; without the number of epochs if a resumed run has fewer.
+    private func position(_ epoch: Int) -> String { "\(unit) \(epoch)" + (epoch > epochs ? "" : " of \(epochs)") }
     /// The word for an item of the training set, which may be a composite for a detector.
     private var trainingItem: String { isDetector ? "image" : "photo" }
 
@@ -299,7 +301,7 @@ struct TrainingMonitor {
                 "Stopped early after \(count(done)): no improvement in validation loss for \(count(done - kept))\(best)."
             )
         case .timeLimit: Terminal.note("Stopped after \(count(done)): the time limit was reached\(best).")
-        case .stopped: Terminal.note("Interrupted; \(output) is the model after \(unit) \(kept) of \(epochs).")
+        case .stopped: Terminal.note("Interrupted; \(output) is the model after \(position(kept)).")
         case .tooFewReadablePhotos, .diverged: break
         }
     }
@@ -307,7 +309,7 @@ struct TrainingMonitor {
     /// Describes the model of a run that ended early.
     /// - Parameter kept: The epoch of its parameters, or 0 for those before fine-tuning.
     private func description(ofModel kept: Int) -> String {
-        kept > 0 ? "the model after \(unit) \(kept) of \(epochs)" : "the model before fine-tuning"
+        kept > 0 ? "the model after \(position(kept))" : "the model before fine-tuning"
     }
 
     private func format(_ value: Float) -> String { String(format: "%.4f", value) }

@@ -15,6 +15,13 @@ import Testing
     func counts(count: Int, text: String) { #expect(counted(count, "byte") == text) }
 
     @Test(
+        "Progress has the maximum unless it is exceeded",
+        arguments: [(3, 20, "3 of 20 epochs"), (0, 1, "0 of 1 epoch"), (2, 2, "2 of 2 epochs"), (5, 2, "5 epochs")])
+    func progress(done: Int, maximum: Int, text: String) {
+        #expect(progressText(done, of: maximum, "epoch") == text)
+    }
+
+    @Test(
         "A name that is not UTF-8 is shown with all bytes but printable ASCII, and with backslashes, as hexadecimal",
         arguments: [
             ([0x63, 0xE9, 0x2E, 0x67], "c\\xE9.g"), ([0x5C, 0x78], "\\x5Cx"),

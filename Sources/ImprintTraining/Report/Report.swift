@@ -190,7 +190,7 @@ public struct Report: Sendable {
             case .classifier: "epoch"
             case .detector: "phase"
             }
-        return "\(record.history.count) of \(record.epochs) \(round)\(record.epochs == 1 ? "" : "s")"
+        return progressText(record.history.count, of: record.epochs, round)
             + (record.keepsStart
                 ? "; the model is the fitted head, because fine-tuning was less accurate on the validation set"
                 : record.keptEpoch.map { "; the model is from \(round) \($0)" } ?? "")

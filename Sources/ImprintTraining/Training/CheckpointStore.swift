@@ -101,7 +101,7 @@ final class CheckpointStore {
         let progress = checkpoint.state.progress
         let unit = checkpoint.isOfDetector ? "phase" : "epoch"
         let planned = progress.roundsWithoutTimeLimit ?? progress.plannedRounds
-        replacedProgress = options.resumes ? nil : "\(progress.history.count) of \(counted(planned, unit))"
+        replacedProgress = options.resumes ? nil : progressText(progress.history.count, of: planned, unit)
         guard options.resumes || progress.isFinished else {
             let round = min(progress.round + 1, progress.plannedRounds)
             throw ImprintError.unfinishedCheckpoint(
