@@ -151,7 +151,7 @@ extension TrainingLoop {
             guard try step() else { return true }
             progress.secondsInRound += clock.lap()
             try onEvent(.step)
-            isStopped = fromFirstProcess(try shouldStop())
+            isStopped = broadcast(try shouldStop())
             if isStopped || isOutOfTime { return progress.batch >= steps }
             if let checkpoints, checkpoints.isDue { checkpoints.save(state) }
         }
@@ -261,8 +261,9 @@ extension TrainingLoop {
     /// The processes that train together; nil for a single process.
     private var processes: ProcessGroup? { objective.plan.options.workers.processes }
 
-    /// Returns the value of the first process, if several processes train together: all must decide alike.
-    private func fromFirstProcess<Value: BitwiseCopyable>(_ value: Value) -> Value {
+    /// Broadcasts a value from the first process, if several processes train together: all must decide alike.
+    /// - Returns: The value of the first process.
+    private func broadcast<Value: BitwiseCopyable>(_ value: Value) -> Value {
         processes?.broadcast(value) ?? value
     }
 
@@ -275,7 +276,7 @@ extension TrainingLoop {
 // MARK: Time
 
 extension TrainingLoop {
-    private var secondsLeft: Double? { options.timeLimit.map { fromFirstProcess($0.seconds - clock.seconds) } }
+    private var secondsLeft: Double? { options.timeLimit.map { broadcast($0.seconds - clock.seconds) } }
     private var isOutOfTime: Bool { secondsLeft.map { $0 <= 0 } ?? false }
 
     /// Plans as many rounds as fit into the remaining time, and at least the completed ones.
@@ -283,7 +284,7 @@ extension TrainingLoop {
         progress.plannedRounds = options.rounds.count
         let done = progress.round
         guard let secondsLeft, done > 0 else { return }
-        let secondsInRounds = fromFirstProcess(progress.secondsInRounds)
+        let secondsInRounds = broadcast(progress.secondsInRounds)
         guard secondsInRounds > 0 else { return }
         let fitting = max(secondsLeft, 0) / (secondsInRounds / Double(done))
         progress.plannedRounds = min(options.rounds.count, done + Int(min(fitting, 1e9)))
