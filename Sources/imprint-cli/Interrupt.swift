@@ -9,10 +9,13 @@ internal import Synchronization
 struct Interrupt: Sendable {
     /// The time of the first signal, in nanoseconds of the monotonic clock; 0 before it.
     private static let firstSignal = Atomic(0)
-    /// Whether standard error is a terminal, on which the first signal shows a note.
+    /// Whether the first signal prints a note to standard error.
     private static let showsNote = Atomic(false)
-    private static let note: StaticString =
+    private static let isTerminal = Atomic(false)
+    /// The note in a terminal; it starts below the echo of Ctrl-C or the progress bar.
+    private static let noteInTerminal: StaticString =
         "\nStopping. Press Ctrl-C again to end immediately, without saving.\n"
+    private static let note: StaticString = "Stopping. Send the signal again to end immediately, without saving.\n"
     private let signals: [Int32]
 
     /// The exit code of an interrupted job that has saved its results: 128 + SIGINT, as shells report it.
@@ -27,7 +30,8 @@ struct Interrupt: Sendable {
     /// Starts handling the signals.
     func begin() {
         Self.firstSignal.store(0, ordering: .relaxed)
-        Self.showsNote.store(isatty(STDERR_FILENO) != 0 && Terminal.verbosity > .quiet, ordering: .relaxed)
+        Self.showsNote.store(Terminal.verbosity > .quiet, ordering: .relaxed)
+        Self.isTerminal.store(isatty(STDERR_FILENO) != 0, ordering: .relaxed)
         var unblocked = sigset_t()
         sigemptyset(&unblocked)
         for number in signals {
@@ -53,10 +57,15 @@ struct Interrupt: Sendable {
     }
 
     /// Writes the note; it is async-signal-safe, and does not change `errno`.
+    ///
+    /// It leaves out the note if standard error is a full pipe: the handler would wait for the reader, and the process could not save.
     private static func writeNote() {
         let code = errno
-        note.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
-        errno = code
+        defer { errno = code }
+        var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+        guard poll(&output, 1, 0) == 1 else { return }
+        let text = isTerminal.load(ordering: .relaxed) ? noteInTerminal : note
+        text.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 
     /// Restores the default, with which the signals end the process, unless one has arrived: it may be sent again.

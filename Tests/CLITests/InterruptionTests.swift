@@ -165,6 +165,8 @@ import Testing
                 """, folder: folder)
             #expect(run.status == 130)
             #expect(run.errors.contains("Interrupted; m.imprint is the model after epoch"), "\(run.errors)")
+            let note = "\nStopping. Send the signal again to end immediately, without saving.\n"
+            #expect(run.errors.components(separatedBy: note).count == 2, "\(run.errors)")
             let lines = try String(contentsOf: folder.appending(path: "lines"), encoding: .utf8).split(separator: "\n")
             let last = Data(try #require(lines.last).utf8)
             let finished = try #require(try JSONSerialization.jsonObject(with: last) as? [String: Any])
