@@ -7,7 +7,9 @@ public struct LabelListError: DescribedError, Equatable {
     public enum Problem: Equatable, Sendable {
         /// The file is not text in UTF-8.
         case notText
-        /// The file is neither CSV nor JSON; `found` describes it ("a JPEG image", "a ZIP archive").
+        /// Nothing is at the path of the list or folder of photos, or permissions do not allow reading it.
+        case missing
+        /// The file is neither CSV nor JSON; `found` describes it ("a JPEG image", "a ZIP archive", "a pipe").
         case otherKind(found: String)
         /// The file has bounding boxes instead of labels; `format` is COCO, Create ML, Pascal VOC or YOLO.
         case hasBoxes(format: String)
@@ -57,12 +59,14 @@ public struct LabelListError: DescribedError, Equatable {
         return "\(position): \(text)"
     }
 
+    private static let expectedSource =
+        "Expected a folder with one sub-folder of photos per label, or a CSV, JSON or JSON Lines list of photos."
+
     private var text: String {
         switch problem {
         case .notText: "the file is not text in UTF-8. Expected a CSV or JSON list of photos. Save it as UTF-8."
-        case .otherKind(let found):
-            "the file is \(found). Expected a folder with one sub-folder of photos per label, or a CSV or JSON list of photos. "
-                + "Name the folder or the list."
+        case .missing: "it does not exist, or you may not read its folder. \(Self.expectedSource) Check the path."
+        case .otherKind(let found): "the file is \(found). \(Self.expectedSource) Name the folder or the list."
         case .hasBoxes(let format):
             "the file has bounding boxes in the \(format) format. Expected a list of photos with labels. Use it as the annotations of a "
                 + "detector, or name a list with labels."

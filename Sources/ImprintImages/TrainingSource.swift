@@ -253,8 +253,10 @@ extension ImageFolder: TrainingSource {
 /// Reads labelled photos from a folder with one sub-folder per label, or from a list (`LabelList`).
 /// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation and for a list in which a photo has several
 ///   labels or none.
-/// - Throws: The errors of `ImageFolder` and `LabelList`.
+/// - Throws: The errors of `ImageFolder` and `LabelList`; `LabelListError` if the path names neither a folder nor a regular file.
 package func labelledPhotos(at url: URL, minimumLabels: Int) throws -> any TrainingSource {
-    if FileStatus(url)?.isFile == true { return try LabelList(at: url, minimumLabels: minimumLabels) }
-    return try ImageFolder(at: url, minimumClasses: minimumLabels)
+    guard let status = FileStatus(url) else { throw LabelListError(file: url, problem: .missing) }
+    if status.isFolder { return try ImageFolder(at: url, minimumClasses: minimumLabels) }
+    if let kind = status.specialKind { throw LabelListError(file: url, problem: .otherKind(found: kind)) }
+    return try LabelList(at: url, minimumLabels: minimumLabels)
 }

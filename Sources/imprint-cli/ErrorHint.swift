@@ -104,7 +104,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case let error as ProcessFailedError: error.advice.hint
     case let error as ProcessMismatchError: hint(forDifferent: error.differences.map(\.property))
     case DrawingError.hasBoxes, ImageError.hasBoxes: annotationsHint
-    case let error as LabelListError: if case .hasBoxes = error.problem { annotationsHint } else { nil }
+    case let error as LabelListError: hint(forWrongList: error, command)
     case let error as LocatedError: hint(for: error.error, in: command)
     case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)
     case let error as ModelFileError:
@@ -139,13 +139,32 @@ private func hint(forDifferent settings: [String]) -> String? {
 let annotationsHint =
     "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
 
+/// Returns the subcommand or option that helps if a file of another kind was named as labelled photos; nil for a problem of the list itself.
+private func hint(forWrongList error: LabelListError, _ command: any ParsableCommand.Type) -> String? {
+    switch error.problem {
+    case .hasBoxes: return annotationsHint
+    case .otherKind: break
+    default: return nil
+    }
+    let path = error.file.displayPath
+    switch FileKind(contentsOf: error.file) {
+    case .checkpoint?:
+        return "\(resumingCommand(path)) continues the run; --checkpoint names the folder of the checkpoint."
+    case .model(.safetensors)? where ModelFile.isModelFile(at: error.file):
+        let hasBase = CommandLineArguments.options(of: command).contains("--base")
+        return "imprint classify runs the model"
+            + (hasBase ? "; --base \(shellQuoted(path)) starts training from it." : ".")
+    default: return nil
+    }
+}
+
 /// Returns the subcommand that helps if a file of another kind was named as a model.
 private func hint(forWrongModel error: SafetensorsError) -> String? {
     switch error.problem {
     case .otherKind(.image), .otherKind(.otherImage): "If the command takes photos, name the model before them."
     case .otherKind(.model(.tensorFlowLite)): hint(toImport: .tensorFlowLite, "the face detector BlazeFace", error.path)
     case .otherKind(.model(let format)): hint(toImport: format, "it", error.path)
-    case .headerTooLong where FileKind(contentsOf: URL(filePath: error.path)) == .model(.safetensors): nil
+    case .headerTooLong where FileKind(contentsOf: URL(filePath: error.path))?.isSafetensors == true: nil
     // Core ML packages and PyTorch checkpoints are often in archives.
     case .headerTooLong, .otherKind(.zip), .otherKind(.gzip), .otherKind(.tar), .otherKind(.pickle):
         "imprint import converts ONNX, Core ML, Caffe and PyTorch models to model files."

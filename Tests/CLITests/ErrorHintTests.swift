@@ -86,6 +86,11 @@ import Testing
             let command = "imprint \(subcommand) --resume"
             let error = try #require(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(hint(for: error) == "\(command) finishes the run and writes a model.")
+            let list = try #require(throws: LabelListError.self) { try labelledPhotos(at: file, minimumLabels: 2) }
+            #expect(list.problem == .otherKind(found: "the checkpoint of a training run"))
+            #expect(
+                hint(for: list, in: TrainCommand.self)
+                    == "\(command) continues the run; --checkpoint names the folder of the checkpoint.")
             for error in [
                 ImprintError.unfinishedCheckpoint(file: file.path, progress: "phase 1 of 2"),
                 .stoppedTooEarly(checkpoint: file.path),
@@ -211,6 +216,18 @@ import Testing
         #expect(
             hint(for: error("EMA decay", "batch size", "augmentation"))
                 == "The options of these settings: --average; --augment.")
+    }
+
+    @Test("A model where labelled photos are expected has a hint about what to do with it") func models() throws {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "m.imprint")
+            try brightnessModel(labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2)).write(to: file)
+            let error = try #require(throws: LabelListError.self) { try labelledPhotos(at: file, minimumLabels: 2) }
+            #expect(
+                hint(for: error, in: TrainCommand.self)
+                    == "imprint classify runs the model; --base \(file.path) starts training from it.")
+            #expect(hint(for: error, in: AuditCommand.self) == "imprint classify runs the model.")
+        }
     }
 
     @Test("Boxes where a list of photos is expected have a hint that names --annotations") func boxes() {

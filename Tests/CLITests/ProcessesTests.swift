@@ -51,7 +51,7 @@ struct ProcessesTests {
         "Errors are printed once",
         arguments: [
             ("processes 3 \(training) --output m.imprint", "3 processes were started, expected 1, 2, 4 or 8"),
-            ("processes 2 train missing --output m.imprint", "missing does not exist"),
+            ("processes 2 train missing --output m.imprint", "missing: it does not exist"),
             ("processes 2 \(training) --output m.imprint --folds 3", "--folds trains with a single process"),
             ("processes 2 \(training) --output m.imprint --epochs 0", "--epochs"),
             ("processes 2 bench layers", "only \"imprint bench train\""),

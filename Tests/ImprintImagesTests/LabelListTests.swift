@@ -196,12 +196,34 @@ import Testing
             ([0xFF, 0xD8, 0xFF, 0xE0], "a JPEG image"), (Array("PK\u{3}\u{4}".utf8), "a ZIP archive"),
             (onnxStart, "an ONNX model"),
             ([0x40, 0, 0, 0, 0, 0, 0, 0] + Array("{\"__metadata__\"".utf8), "a model file (safetensors)"),
+            (
+                [0x40, 0, 0, 0, 0, 0, 0, 0] + Array("{\"__metadata__\":{\"imprint.checkpoint\":\"3\"".utf8),
+                "the checkpoint of a training run"
+            ),
         ] as [([UInt8], String)])
     func otherKinds(bytes: [UInt8], found: String) throws {
         try withList(Data(bytes)) { url in
             let error = LabelListError(file: url, problem: .otherKind(found: found))
             #expect(throws: error) { try labelledPhotos(at: url, minimumLabels: 2) }
             #expect("\(error)".contains("the file is \(found). Expected a folder"))
+        }
+    }
+
+    @Test("A missing path, a pipe or a device is an error that names the sources of labelled photos") func noSource()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            let (missing, pipe) = (folder.appending(path: "nope.csv"), folder.appending(path: "pipe"))
+            try #require(mkfifo(pipe.path, 0o600) == 0)
+            let expected: [(URL, LabelListError.Problem)] = [
+                (missing, .missing), (pipe, .otherKind(found: "a pipe")),
+                (URL(filePath: "/dev/null"), .otherKind(found: "a device")),
+            ]
+            for (url, problem) in expected {
+                let error = LabelListError(file: url, problem: problem)
+                #expect(throws: error) { try labelledPhotos(at: url, minimumLabels: 2) }
+                #expect("\(error)".contains("one sub-folder of photos per label, or a CSV, JSON or JSON Lines list"))
+            }
         }
     }
 

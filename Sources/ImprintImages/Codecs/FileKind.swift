@@ -9,6 +9,8 @@ package enum FileKind: Equatable, Sendable {
     /// An SVG drawing, which may be compressed.
     case drawing
     case model(ModelFormat)
+    /// The checkpoint of a training run, a safetensors file.
+    case checkpoint
     /// Text that may be a list or annotations.
     case text(TextFormat)
     case webPage
@@ -85,6 +87,9 @@ package enum FileKind: Equatable, Sendable {
         }
     }
 
+    /// Whether the file is a safetensors file.
+    package var isSafetensors: Bool { self == .model(.safetensors) || self == .checkpoint }
+
     /// Whether the file is an image, supported or not.
     package var isImage: Bool {
         switch self {
@@ -101,6 +106,7 @@ package enum FileKind: Equatable, Sendable {
         case .otherImage(let format): "a \(format.rawValue) image"
         case .drawing: "an SVG drawing"
         case .model(let format): format.name
+        case .checkpoint: "the checkpoint of a training run"
         case .text(.empty): "an empty file"
         case .text(.whiteSpace): "only white space"
         case .text(.json): "JSON"
@@ -157,6 +163,8 @@ extension FileKind {
         if begins("GIF8") { return .otherImage(.gif) }
         if begins("BM"), head.dropFirst(6).starts(with: [0, 0, 0, 0]) { return .otherImage(.bmp) }
         if begins("II*\0") || begins("MM\0*") { return .otherImage(.tiff) }
+        // The keys are sorted, and this is the first one of a checkpoint.
+        if begins("{\"__metadata__\":{\"imprint.checkpoint\":", at: 8) { return .checkpoint }
         if let format = ModelFormat(head) { return .model(format) }
         if begins("PK\u{3}\u{4}") { return .zip }
         if begins("\u{7F}ELF") { return .program }

@@ -235,7 +235,7 @@ private enum Source {
             case .file(let file): FileKind(contentsOf: file)
             case .memory(let bytes): FileKind(bytes)
             }
-        return [.model(.safetensors), .text(.empty), .unknown].contains(kind) ? nil : kind
+        return kind.isSafetensors || kind == .text(.empty) || kind == .unknown ? nil : kind
     }
 
     /// Fills `bytes` with the data at `offset`.
