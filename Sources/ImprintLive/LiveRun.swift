@@ -37,7 +37,7 @@ struct LiveRun {
             if let rate = search.learningRate { notes.append("Found a learning rate of \(rate).") }
         case .batch(let batch):
             self.batch = batch
-            phase = "Epoch \(batch.epoch) of \(batch.epochs)"
+            phase = "\(unit.capitalized) \(batch.epoch) of \(batch.epochs)"
             pace.record(batch)
         case .scanning(let done, let total): phase = "Scanning photos: \(done) of \(total)"
         case .unreadable(let image): notes.append("A photo became unreadable: \(image.reason)")
@@ -61,6 +61,8 @@ struct LiveRun {
             notes.append("\(error)")
         }
     }
+
+    private var unit: String { start?.recipe.unit ?? "epoch" }
 
     private mutating func take(_ start: TrainingStart) {
         self.start = start
@@ -120,7 +122,7 @@ extension LiveRun {
         guard let last = result?.model.training?.kept ?? history.last else { return "" }
         var (accuracy, photos) =
             last.validationAccuracy.map { ($0, "the validation photos") } ?? (last.accuracy, "the training photos")
-        var time = "after epoch \(last.epoch)"
+        var time = "after \(unit) \(last.epoch)"
         if let record = result?.model.training, record.keepsStart, let startAccuracy = record.startAccuracy {
             (accuracy, photos, time) = (
                 startAccuracy, "the validation photos", "by the fitted head, before fine-tuning"
@@ -138,7 +140,7 @@ extension LiveRun {
             facts.append(("training photos", "\(start.trainingImages)"))
             if start.validationImages > 0 { facts.append(("validation photos", "\(start.validationImages)")) }
         }
-        if let best = TrainingCurves.bestEpoch(history) { facts.append(("best epoch", "\(best.epoch)")) }
+        if let best = TrainingCurves.bestEpoch(history) { facts.append(("best \(unit)", "\(best.epoch)")) }
         if let batch, !isFinished {
             facts.append(("loss", String(format: "%.4f", batch.loss)))
             if let rate = pace.imagesPerSecond, let left = pace.secondsLeft {

@@ -153,8 +153,7 @@ struct TrainingMonitor {
     }
 
     private var isDetector: Bool { started?.recipe.trainsDetector ?? false }
-    /// The unit of progress: a detector trains in phases.
-    private var unit: String { isDetector ? "phase" : "epoch" }
+    private var unit: String { started?.recipe.unit ?? "epoch" }
     private func count(_ epochs: Int) -> String { counted(epochs, unit) }
     /// Formats an epoch of the run; without the number of epochs if a resumed run has fewer.
     private func position(_ epoch: Int) -> String { "\(unit) \(epoch)" + (epoch > epochs ? "" : " of \(epochs)") }

@@ -123,6 +123,28 @@ import Testing
         #expect(run.isFinished)
     }
 
+    @Test(
+        "The page counts the phases of a detector, and the epochs of a classifier",
+        arguments: [(.boxes, "phase"), (.fromScratch, "epoch")] as [(TrainingRecipe, String)])
+    func unit(recipe: TrainingRecipe, unit: String) {
+        var run = LiveRun()
+        run.take(
+            .started(
+                TrainingStart(
+                    recipe: recipe, labels: ["leaf"], trainingImages: 8, network: "lenet", parameterCount: 1,
+                    trainableParameterCount: 1, epochs: 3)))
+        let metrics = EpochMetrics(
+            epoch: 1, loss: 1, accuracy: 0.5, validationLoss: 1, validationAccuracy: 0.5, learningRate: 1e-3)
+        run.take(.epoch(metrics, seconds: 1))
+        run.take(
+            .batch(
+                TrainingBatch(
+                    epoch: 2, epochs: 3, imagesSeen: 4, imagesPerEpoch: 8, imagesSeenInRun: 12, imagesPerRun: 24,
+                    loss: 1, accuracy: 0.5)))
+        #expect(run.title.hasPrefix("\(unit.capitalized) 2 of 3"))
+        #expect(run.head.contains("after \(unit) 1") && run.head.contains("best \(unit)"))
+    }
+
     @Test("The server remembers a limited number of pages, and forgets the oldest") func pageLimit() {
         var responses = PageResponses()
         for index in 0..<1000 {

@@ -68,8 +68,8 @@ import Testing
             .tooManyUnreadable(images: 1, skipped: [SkippedImage(url: photo, reason: reason)]))
         #expect(lost.hasPrefix("Training ended early because too few photos are left: 1 of 1 photos cannot be read, "))
         #expect(lost.contains("The new detector is the best one so far") && lost.hasSuffix("and train again."))
-        let diverged = message(.diverged, divergence: .diverged(epoch: 2, learningRate: 1))
-        #expect(diverged.hasPrefix("Training ended early: training diverged in epoch 2: "))
+        let diverged = message(.diverged, divergence: .diverged(epoch: 2, learningRate: 1, isDetector: true))
+        #expect(diverged.hasPrefix("Training ended early: training diverged in phase 2: "))
         #expect(diverged.hasSuffix(" The new detector is the best one so far, from 1 photo with 1 box."))
     }
 }

@@ -279,7 +279,7 @@ import Testing
                 $0.learningRate = 1e20
             }
             let error = #expect(throws: ImprintError.self) { try train(folder, configuration) }
-            guard case .diverged(_, let learningRate) = error else {
+            guard case .diverged(_, let learningRate, false) = error else {
                 Issue.record("\(String(describing: error))")
                 return
             }

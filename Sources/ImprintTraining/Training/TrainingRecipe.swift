@@ -37,6 +37,9 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
         case .artwork, .artworkAndPhotos, .boxes: true
         }
     }
+
+    /// The unit of progress in messages: a detector trains in phases.
+    package var unit: String { trainsDetector ? "phase" : "epoch" }
 }
 
 extension TrainingRecipe {

@@ -217,7 +217,9 @@ final class TrainingRunner<Job: TrainingTask> {
             return (TrainingResult.Ending(ending), nil)
         } catch let error as TrainingDivergedError {
             report(run)
-            let divergence = ImprintError.diverged(epoch: error.epoch, learningRate: error.learningRate)
+            let divergence = ImprintError.diverged(
+                epoch: error.epoch, learningRate: error.learningRate,
+                isDetector: task.describe().recipe.trainsDetector)
             // Without a validation set, an earlier epoch may be almost as bad.
             guard loop.best != nil, loop.progress.history.contains(where: { $0.validationLoss != nil }) else {
                 throw divergence
