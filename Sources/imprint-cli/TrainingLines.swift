@@ -59,9 +59,11 @@ struct ChangedPhotosLine: Encodable {
     let new: Int
     let missing: Int
     let edited: Int
+    let unreadable: Int
 
     init(_ resumed: TrainingStart.Resumption) {
         (new, missing, edited) = (resumed.newImages, resumed.missingImages, resumed.editedImages)
+        unreadable = resumed.unreadableImages.count
     }
 }
 

@@ -180,7 +180,9 @@ import Testing
             let finished = run.lines.filter { $0["event"] as? String == "finished" }
             #expect(finished.count == 2 && finished.first?["changedPhotos"] == nil)
             #expect(
-                finished.last?["changedPhotos"] as? [String: Int] == ["new": 2, "missing": 1, "edited": 0],
+                finished.last?["changedPhotos"] as? [String: Int] == [
+                    "new": 2, "missing": 1, "edited": 0, "unreadable": 0,
+                ],
                 "\(run.output)")
         }
     }

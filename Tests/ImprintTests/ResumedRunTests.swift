@@ -259,6 +259,39 @@ import Testing
         }
     }
 
+    @Test(
+        "A photo that cannot be read since the checkpoint is named, and does not count as missing",
+        arguments: [false, true])
+    func unreadablePhoto(isFinished: Bool) throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                _ = try train(folder, quickTraining(epochs: 2), checkpoints: options)
+                let photo = folder.appending(path: "left/0.png")
+                let content = try Data(contentsOf: photo)
+                try content.prefix(content.count / 2).write(to: photo)
+                var resumed: TrainingStart.Resumption?
+                func resume(epochs: Int) throws {
+                    _ = try train(
+                        folder, quickTraining(epochs: epochs), checkpoints: options,
+                        onEvent: { if case .started(let start) = $0 { resumed = start.resumed } })
+                }
+                let change = "1 unreadable (left/0.png)"
+                if isFinished {
+                    let file = scratch.appending(path: CheckpointOptions.fileName)
+                    #expect(
+                        throws: ImprintError.finishedWithOtherPhotos(
+                            file: file.path, change: change, canTrainLonger: true)
+                    ) { try resume(epochs: 2) }
+                } else {
+                    try resume(epochs: 3)
+                    #expect(resumed?.unreadableImages == ["left/0.png"] && resumed?.missingImages == 0)
+                    #expect(resumed?.changeDescription == change)
+                }
+            }
+        }
+    }
+
     @Test("The error about a finished run of a detector with other photos does not advise to train longer")
     func finishedDetector() throws {
         try withTemporaryFolder { folder in

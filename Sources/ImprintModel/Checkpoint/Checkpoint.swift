@@ -36,6 +36,14 @@ package struct Checkpoint: Sendable {
         /// The identities of the images (`TrainingPhoto.identity`), in the order of `training` and `validation` and without separators; nil in
         /// older checkpoints.
         package var identities: String?
+        /// The images of the training set that cannot be read; a checkpoint does not store them.
+        package var unreadableTraining: [String] = []
+        /// The images of the validation set that cannot be read; a checkpoint does not store them.
+        package var unreadableValidation: [String] = []
+
+        private enum CodingKeys: String, CodingKey {
+            case digests, training, validation, leakage, trainingCounts, identities
+        }
 
         package init(
             digests: [String], training: [String], validation: [String], leakage: [String: Int]?,

@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 extension Checkpoint.Images {
     /// The difference between the images of a checkpoint and those of the run that resumes from it.
     package struct Change: CustomStringConvertible, Hashable, Sendable {
@@ -7,16 +9,24 @@ extension Checkpoint.Images {
         package var missing = 0
         /// The number of images with another size or other labels; 0 for older checkpoints, which do not have the sizes.
         package var edited = 0
+        /// The paths of the images of the checkpoint that cannot be read.
+        package var unreadable: [String] = []
 
-        package init(new: Int = 0, missing: Int = 0, edited: Int = 0) {
-            (self.new, self.missing, self.edited) = (new, missing, edited)
+        package init(new: Int = 0, missing: Int = 0, edited: Int = 0, unreadable: [String] = []) {
+            (self.new, self.missing, self.edited, self.unreadable) = (new, missing, edited, unreadable)
         }
 
-        /// The numbers in words, such as "3 new, 2 missing".
+        /// The numbers in words, such as "3 new, 2 missing" or "1 unreadable (cats/7.jpg)".
         package var description: String {
-            let parts = [(new, "new"), (missing, "missing"), (edited, "edited")].filter { $0.0 > 0 }
-            return parts.isEmpty
-                ? "edited photos or unreadable files" : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+            let counts = [(new, "new"), (missing, "missing"), (edited, "edited")].filter { $0.0 > 0 }
+            var parts = counts.map { "\($0.0) \($0.1)" }
+            if !unreadable.isEmpty {
+                let limit = 3
+                let rest = unreadable.count > limit ? ["and \(unreadable.count - limit) more"] : []
+                let names = (unreadable.prefix(limit) + rest).joined(separator: ", ")
+                parts.append("\(unreadable.count) unreadable (\(names))")
+            }
+            return parts.isEmpty ? "edited photos or unreadable files" : parts.joined(separator: ", ")
         }
     }
 
@@ -39,7 +49,12 @@ extension Checkpoint.Images {
                 change.new += 1
             }
         }
-        change.missing = before.keys.count(where: { after[$0] == nil })
+        let unreadable = other.unreadablePaths
+        for key in before.keys where after[key] == nil {
+            if let path = unreadable[key] { change.unreadable.append(path) } else { change.missing += 1 }
+        }
+        // A dictionary has no order.
+        change.unreadable.sort(by: precedes)
         return change
     }
 
@@ -58,12 +73,23 @@ extension Checkpoint.Images {
     ///
     /// These are bytes, because paths that differ only in their Unicode normalization are equal strings.
     private var identitiesByPath: [[UInt8]: ArraySlice<UInt8>] {
-        // Two sources may have the same paths.
-        let prefix: [UInt8] = digests.count > 1 ? [0] : []
-        let paths = training.map { Array($0.utf8) } + validation.map { prefix + Array($0.utf8) }
+        let paths = keys(training, validation)
         let digits = Array((identities ?? "").utf8)
         let length = digits.count == Self.identityLength * paths.count ? Self.identityLength : 0
         let known = paths.indices.map { digits[(length * $0)..<(length * ($0 + 1))] }
         return Dictionary(zip(paths, known), uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The unreadable images by the keys of `identitiesByPath`.
+    private var unreadablePaths: [[UInt8]: String] {
+        Dictionary(
+            zip(keys(unreadableTraining, unreadableValidation), unreadableTraining + unreadableValidation),
+            uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Returns the bytes of paths, which are unique also if two sources have the same paths.
+    private func keys(_ training: [String], _ validation: [String]) -> [[UInt8]] {
+        let prefix: [UInt8] = digests.count > 1 ? [0] : []
+        return training.map { Array($0.utf8) } + validation.map { prefix + Array($0.utf8) }
     }
 }

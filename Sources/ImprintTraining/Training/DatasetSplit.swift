@@ -119,6 +119,13 @@ extension Checkpoint.Images {
             identities: zip(training + validation, trainingPaths + validationPaths).map { photo, path in
                 photo.identity(path: path, labels: source.labels)
             }.joined())
+        func unreadable(_ photos: [TrainingPhoto], _ source: any TrainingSource, _ readable: [String]) -> [String] {
+            // Bytes, because file names that differ only in their Unicode normalization are equal strings.
+            let readable = Set(readable.map { Array($0.utf8) })
+            return photos.map(source.path).filter { !readable.contains(Array($0.utf8)) }
+        }
+        unreadableTraining = unreadable(split.training, source, trainingPaths)
+        unreadableValidation = unreadable(split.validation, validationSource, validationPaths)
     }
 
     /// Describes all photos of a source, before they are split.

@@ -95,25 +95,30 @@ public struct TrainingStart: Sendable {
         public let hasSameImages: Bool
         /// The number of images that the run did not have before.
         public let newImages: Int
-        /// The number of images that the run had before, and that are missing or unreadable now.
+        /// The number of images that the run had before, and that are missing now.
         public let missingImages: Int
         /// The number of images that have another size or other labels than before.
         public let editedImages: Int
+        /// The identifiers of the images that the run had before, and that cannot be read now; see `TrainingStart.skipped` for the reasons.
+        public let unreadableImages: [String]
         /// Whether the run was finished; then it trains on only if it gets more epochs or time, or if its images changed.
         package var wasFinished = false
 
         /// Creates a state.
         public init(
             history: [EpochMetrics], imagesSeen: Int = 0, hasSameImages: Bool = true, newImages: Int = 0,
-            missingImages: Int = 0, editedImages: Int = 0
+            missingImages: Int = 0, editedImages: Int = 0, unreadableImages: [String] = []
         ) {
             (self.history, self.imagesSeen, self.hasSameImages) = (history, imagesSeen, hasSameImages)
             (self.newImages, self.missingImages, self.editedImages) = (newImages, missingImages, editedImages)
+            self.unreadableImages = unreadableImages
         }
 
         /// A description of the change of the images, such as "3 new, 2 missing".
         package var changeDescription: String {
-            Checkpoint.Images.Change(new: newImages, missing: missingImages, edited: editedImages).description
+            Checkpoint.Images.Change(
+                new: newImages, missing: missingImages, edited: editedImages, unreadable: unreadableImages
+            ).description
         }
     }
 

@@ -134,7 +134,8 @@ final class TrainingRunner<Job: TrainingTask> {
         let change = checkpoint.images.change(to: images)
         var resumption = TrainingStart.Resumption(
             history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos,
-            newImages: change.new, missingImages: change.missing, editedImages: change.edited)
+            newImages: change.new, missingImages: change.missing, editedImages: change.edited,
+            unreadableImages: change.unreadable)
         resumption.wasFinished = checkpoint.state.progress.isFinished
         return resumption
     }
