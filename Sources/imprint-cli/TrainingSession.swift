@@ -81,8 +81,8 @@ struct TrainingSession {
             // The last state of a diverged run is not saved.
             if let checkpoint = options.checkpoint, result.checkpointFailure == nil, result.divergence == nil {
                 Terminal.note(
-                    "The run is saved in \(checkpoint). Run again with --resume to write the model; it does not replace a model of "
-                        + "another run.")
+                    "The run is saved in \(checkpoint). Run again with --resume to write the model. If \(chosenOutput) is the model of "
+                        + "another run, move it away first: the resumed run does not replace it.")
             }
             throw error
         }
