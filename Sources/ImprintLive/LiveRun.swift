@@ -114,7 +114,7 @@ extension LiveRun {
     /// The training curves and, at the end, the confusion matrix.
     var body: String {
         Page.section(
-            "Training curves", id: "curves", TrainingCurves.html(history, record: result?.model.training))
+            "Training curves", id: "curves", TrainingCurves.html(history, record: result?.model.training, unit: unit))
             + confusion
     }
 

@@ -31,13 +31,13 @@ struct Plot {
                 name: name, range: start...1, ticks: (0...count).map { start + step * Double($0) }, isPercentage: true)
         }
 
-        /// Returns an axis of the epochs from 1 to `count`.
-        static func epochs(_ count: Int) -> Axis {
-            guard count > 1 else { return Axis(name: "epoch", range: 0...2, ticks: [1]) }
+        /// Returns an axis of the epochs from 1 to `count`, or of the phases of a detector.
+        static func epochs(_ count: Int, _ unit: String) -> Axis {
+            guard count > 1 else { return Axis(name: unit, range: 0...2, ticks: [1]) }
             let step = max(Int(niceStep(Double(count) / 7)), 1)
             let multiples = Array(stride(from: step, through: count, by: step))
             return Axis(
-                name: "epoch", range: 1...Double(count), ticks: ((step > 1 ? [1] : []) + multiples).map(Double.init))
+                name: unit, range: 1...Double(count), ticks: ((step > 1 ? [1] : []) + multiples).map(Double.init))
         }
 
         /// Returns the smallest of 1, 2, 5, 10, … (times any power of ten) that is at least `step`.

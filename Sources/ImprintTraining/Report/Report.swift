@@ -98,7 +98,9 @@ public struct Report: Sendable {
             thresholds: modelThresholds ?? evaluation?.thresholds ?? [:], labels: model.labels,
             threshold: modelThresholds == nil ? "the threshold with the highest F1" : "the threshold of the model")
         let sections = [
-            Section("curves", "Training curves", TrainingCurves.html(record?.history ?? [], record: record)),
+            Section(
+                "curves", "Training curves",
+                TrainingCurves.html(record?.history ?? [], record: record, unit: record?.unit ?? "epoch")),
             Section(
                 "confusion", "Confusion matrix",
                 evaluation.map { ConfusionTable.html(labels: $0.labels, matrix: $0.confusion) } ?? ""),
@@ -185,15 +187,10 @@ public struct Report: Sendable {
 
     /// Returns the progress of the run, such as "3 of 20 epochs; the model is from epoch 2".
     private static func progress(_ record: TrainingRecord) -> String {
-        let round =
-            switch record.hyperparameters {
-            case .classifier: "epoch"
-            case .detector: "phase"
-            }
-        return progressText(record.history.count, of: record.epochs, round)
+        progressText(record.history.count, of: record.epochs, record.unit)
             + (record.keepsStart
                 ? "; the model is the fitted head, because fine-tuning was less accurate on the validation set"
-                : record.keptEpoch.map { "; the model is from \(round) \($0)" } ?? "")
+                : record.keptEpoch.map { "; the model is from \(record.unit) \($0)" } ?? "")
     }
 
     private static func settings(_ model: ModelFile) -> [(String, String)] {
@@ -219,5 +216,15 @@ public struct Report: Sendable {
         if let base = model.base { rows.append(("base model digest", base)) }
         if let digest = model.digest { rows.append(("model digest", digest)) }
         return rows
+    }
+}
+
+extension TrainingRecord {
+    /// The unit of progress: a detector trains in phases.
+    var unit: String {
+        switch hyperparameters {
+        case .classifier: "epoch"
+        case .detector: "phase"
+        }
     }
 }

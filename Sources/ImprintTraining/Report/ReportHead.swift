@@ -79,9 +79,9 @@ struct ReportHead {
         if training > 0 { facts.append(("training photos", grouped(training))) }
         if validation > 0 { facts.append(("validation photos", grouped(validation))) }
         if !skipped.isEmpty { facts.append(("unreadable photos", grouped(skipped.count))) }
-        if let history = model.training?.history {
-            facts.append(("epochs", "\(history.count)"))
-            if let kept = model.training?.kept { facts.append(("epoch of the model", "\(kept.epoch)")) }
+        if let record = model.training {
+            facts.append(("\(record.unit)s", "\(record.history.count)"))
+            if let kept = record.kept { facts.append(("\(record.unit) of the model", "\(kept.epoch)")) }
         }
         if let seconds { facts.append(("training time", clockTime(seconds))) }
         return facts

@@ -10,8 +10,11 @@ package enum TrainingCurves {
     }
 
     /// Returns the charts; empty before the first epoch has finished.
-    /// - Parameter record: The record of the model; nil during training, when the charts highlight the best epoch so far.
-    package static func html(_ history: [EpochMetrics], record: TrainingRecord? = nil) -> String {
+    /// - Parameters:
+    ///   - history: The metrics of each epoch.
+    ///   - record: The record of the model; nil during training, when the charts highlight the best epoch so far.
+    ///   - unit: "epoch", or "phase" for a detector.
+    package static func html(_ history: [EpochMetrics], record: TrainingRecord? = nil, unit: String) -> String {
         guard let last = history.last else { return "" }
         let losses = [
             Series(kind: .training, history) { $0.loss }, Series(kind: .validation, history) { $0.validationLoss },
@@ -25,32 +28,34 @@ package enum TrainingCurves {
         let validates = last.validationLoss != nil
         return """
             <div class="charts">
-            \(chart("Loss", losses, history.count, .amounts(upTo: maximum(losses)), best))
-            \(chart("Accuracy", accuracies, history.count, .percentages(from: minimum(accuracies)), best))
-            \(chart("Learning rate", rates, history.count, .amounts(upTo: maximum(rates), ticks: 3), nil, height: 130))
+            \(chart("Loss", losses, history.count, unit, .amounts(upTo: maximum(losses)), best))
+            \(chart("Accuracy", accuracies, history.count, unit, .percentages(from: minimum(accuracies)), best))
+            \(chart("Learning rate", rates, history.count, unit, .amounts(upTo: maximum(rates), ticks: 3), nil, height: 130))
             <div class="note">
-            \(summary(history, record, validates: validates))
+            \(summary(history, record, unit, validates: validates))
             </div>
             </div>
             """
     }
 
-    private static func summary(_ history: [EpochMetrics], _ record: TrainingRecord?, validates: Bool) -> String {
+    private static func summary(
+        _ history: [EpochMetrics], _ record: TrainingRecord?, _ unit: String, validates: Bool
+    ) -> String {
         var lines: [String] = []
         let best = bestEpoch(history)
         if record?.keepsStart == true {
-            lines.append("The model is the fitted head, because every epoch was less accurate on the validation set.")
+            lines.append("The model is the fitted head, because every \(unit) was less accurate on the validation set.")
         } else if let shown = record?.kept ?? best, let loss = shown.validationLoss {
             let precision = shown.validationAveragePrecision
             let name = precision == nil ? "validation loss" : "mAP@.5:.95"
             let bestName = precision == nil ? "lowest \(name)" : "highest \(name)"
             let value = compact(Double(precision ?? loss), digits: 3)
-            let epochText = "<strong>epoch \(shown.epoch)</strong> of \(history.count)"
+            let epochText = "<strong>\(unit) \(shown.epoch)</strong> of \(history.count)"
             if shown.epoch != best?.epoch {
                 let reason =
                     record?.startAccuracy == nil
-                    ? "Earlier epochs had other validation photos."
-                    : "Better epochs had other validation photos, or were less accurate than the fitted head."
+                    ? "Earlier \(unit)s had other validation photos."
+                    : "Better \(unit)s had other validation photos, or were less accurate than the fitted head."
                 lines.append(
                     "The model is from \(epochText), with \(precision == nil ? "a" : "an") \(name) of \(value). \(reason)"
                 )
@@ -63,7 +68,7 @@ package enum TrainingCurves {
         lines.append(
             validates
                 ? "The network overfits if the validation loss rises while the training loss still falls."
-                : "There is no validation set, so the curves do not show the accuracy on new photos. The model is from the last epoch."
+                : "There is no validation set, so the curves do not show the accuracy on new photos. The model is from the last \(unit)."
         )
         return lines.map { "<p>\($0)</p>" }.joined(separator: "\n")
     }
@@ -88,18 +93,18 @@ package enum TrainingCurves {
     }
 
     private static func chart(
-        _ title: String, _ series: [Series], _ epochs: Int, _ axis: Plot.Axis, _ best: EpochMetrics?,
-        height: Double = 220
+        _ title: String, _ series: [Series], _ epochs: Int, _ unit: String, _ axis: Plot.Axis,
+        _ best: EpochMetrics?, height: Double = 220
     ) -> String {
         let series = series.filter { !$0.points.isEmpty }
-        let plot = Plot(height: height, x: .epochs(epochs), y: axis)
+        let plot = Plot(height: height, x: .epochs(epochs, unit), y: axis)
         let radius = epochs > 200 ? 0.9 : epochs > 60 ? 1.5 : 2.6
         let lines = series.map { series in
             let dots = series.points.map { point in
                 let value = axis.isPercentage ? percent(point.value) : compact(point.value, digits: 4)
                 return plot.dot(
                     (Double(point.epoch), point.value), radius: radius,
-                    title: "\(series.kind == .rate ? title : series.kind.rawValue), epoch \(point.epoch): \(value)")
+                    title: "\(series.kind == .rate ? title : series.kind.rawValue), \(unit) \(point.epoch): \(value)")
             }
             return "<g class=\"\(series.kind)\">\(plot.line(series.points.map { (Double($0.epoch), $0.value) }))"
                 + dots.joined() + "</g>"
@@ -116,7 +121,7 @@ package enum TrainingCurves {
             <figure class="chart \(title.lowercased().replacing(" ", with: "-"))">
             <figcaption><strong>\(title)</strong> \(legend)</figcaption>
             \(plot.svg(
-                label: "\(title) over \(groupedCount(epochs, "epoch")); at the end \(ends.joined(separator: ", "))",
+                label: "\(title) over \(groupedCount(epochs, unit)); at the end \(ends.joined(separator: ", "))",
                 (best.map { highlight($0.epoch, of: epochs, plot) } ?? "") + lines.joined()))
             </figure>
             """

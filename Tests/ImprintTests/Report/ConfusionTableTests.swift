@@ -56,21 +56,27 @@ import Testing
     }
 
     @Test("Each curve has one point per epoch", arguments: [1, 2, 6, 500]) func points(epochs: Int) {
-        let html = TrainingCurves.html(history(epochs))
+        let html = TrainingCurves.html(history(epochs), unit: "epoch")
         #expect(html.components(separatedBy: "<circle").count - 1 == 5 * epochs)
         #expect(html.contains("<title>validation, epoch \(epochs): "))
         #expect(html.contains(">best: \(max(epochs / 2, 1))</text>"))
         #expect(TrainingCurves.bestEpoch(history(epochs))?.epoch == max(epochs / 2, 1))
-        let withoutValidation = TrainingCurves.html(history(epochs, validates: false))
+        let withoutValidation = TrainingCurves.html(history(epochs, validates: false), unit: "epoch")
         #expect(withoutValidation.components(separatedBy: "<circle").count - 1 == 3 * epochs)
         #expect(!withoutValidation.contains("key validation"))
         #expect(withoutValidation.contains("There is no validation set"))
     }
 
+    @Test("The curves of a detector count phases") func phases() {
+        let html = TrainingCurves.html(history(6), unit: "phase")
+        #expect(html.contains("<title>validation, phase 6: ") && html.contains("<strong>phase 3</strong> of 6"))
+        #expect(html.contains("over 6 phases") && !html.contains("epoch"))
+    }
+
     @Test("If the fitted head is kept, no epoch is the best") func keptStart() {
         let record = TrainingRecord(
             .classifier(ClassifierHyperparameters()), history: history(6), keptEpoch: 0, startAccuracy: 0.5)
-        let html = TrainingCurves.html(record.history, record: record)
+        let html = TrainingCurves.html(record.history, record: record, unit: "epoch")
         #expect(html.contains("<p>The model is the fitted head, because every epoch was less accurate on the"))
         #expect(!html.contains(">best: ") && !html.contains("so far"))
     }
@@ -83,17 +89,17 @@ import Testing
     func otherEpoch(startAccuracy: Float?, reason: String) {
         let record = TrainingRecord(
             .classifier(ClassifierHyperparameters()), history: history(6), keptEpoch: 5, startAccuracy: startAccuracy)
-        let html = TrainingCurves.html(record.history, record: record)
+        let html = TrainingCurves.html(record.history, record: record, unit: "epoch")
         #expect(html.contains(">best: 5</text>") && html.contains("<strong>epoch 5</strong> of 6"))
         #expect(html.contains(reason))
     }
 
     @Test("Without epochs there are no curves, and values that are not finite have no point") func unusual() {
-        #expect(TrainingCurves.html([]) == "")
+        #expect(TrainingCurves.html([], unit: "epoch") == "")
         var history = history(3)
         history[1].validationLoss = .nan
         history[2].loss = .infinity
-        let html = TrainingCurves.html(history)
+        let html = TrainingCurves.html(history, unit: "epoch")
         #expect(html.components(separatedBy: "<circle").count - 1 == 13)
         #expect(!html.contains("nan") && !html.contains("inf"))
     }

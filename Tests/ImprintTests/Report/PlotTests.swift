@@ -37,7 +37,7 @@ import Testing
 
     @Test("An axis of epochs has ticks at 1 and at a few round values", arguments: [1, 2, 3, 7, 8, 60, 500, 100_000])
     func epochs(count: Int) {
-        let axis = Plot.Axis.epochs(count)
+        let axis = Plot.Axis.epochs(count, "epoch")
         #expect(axis.ticks.first == 1 && (axis.ticks.last ?? 0) <= Double(count))
         #expect(axis.ticks.count <= 9 && Set(axis.ticks).count == axis.ticks.count)
         if count > 1 { #expect(axis.range == 1...Double(count)) }
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test("Values outside the range of an axis are drawn at its ends") func clamped() {
-        let plot = Plot(x: .epochs(3), y: .percentages())
+        let plot = Plot(x: .epochs(3, "epoch"), y: .percentages())
         #expect(plot.row(7) == plot.row(1) && plot.row(-1) == plot.row(0) && plot.column(9) == plot.column(3))
     }
 
