@@ -3,6 +3,7 @@ import Imprint
 import ImprintCore
 import ImprintImages
 import ImprintModel
+import ImprintNetwork
 import ImprintSynthesis
 import ImprintTraining
 import TestSupport

@@ -54,12 +54,26 @@ import Testing
         ("photos/dark/0.png", nil), ("photo.jpg", nil), ("notes.txt", nil),
     ]
 
+    @Test("Each kind recognizes its own files and no others", arguments: OutputKind.allCases)
+    func kinds(kind: OutputKind) throws {
+        try withExistingFiles { folder in
+            for (file, writer) in Self.existing {
+                #expect(kind.wrote(folder.appending(path: file)) == (kind == writer), "\(file)")
+            }
+        }
+    }
+
+    /// Each command with the files of its kind, one of another kind, and one that Imprint did not write: `kinds` covers the others.
     @Test("A file is only replaced by one of the same kind that Imprint wrote", arguments: outputs)
     func table(output: Output) throws {
         try withExistingFiles { folder in
             let target = folder.appending(path: output.target)
             let command = output.targetCommand
-            for (file, kind) in Self.existing {
+            let others = [
+                Self.existing.first { $0.kind != nil && $0.kind != output.kind },
+                Self.existing.first { $0.kind == nil },
+            ]
+            for (file, kind) in Self.existing.filter({ $0.kind == output.kind }) + others.compactMap(\.self) {
                 let before = try Data(contentsOf: folder.appending(path: file))
                 try before.write(to: target)
                 let run = try imprint(command, folder: folder)

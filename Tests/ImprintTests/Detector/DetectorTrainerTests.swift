@@ -289,8 +289,8 @@ import Testing
     }
 
     @Test(
-        "Several logos multiply the standard steps by the fourth root of their number",
-        arguments: [(1, 3000), (2, 3567), (16, 6000), (81, 9000)])
+        "Several logos multiply the standard steps by the sixth root of their number",
+        arguments: [(1, 3000), (2, 3367), (64, 6000), (729, 9000)])
     func budget(logos: Int, steps: Int) {
         var hyperparameters = DetectorHyperparameters()
         #expect(hyperparameters.phases(hasLogoPhotos: true, logos: logos)[0].steps == steps)
