@@ -62,8 +62,8 @@ enum Browser {
         case accessibility(_ name: String)
         /// Reloads the page; a script runs before the scripts of the page.
         case reload(first: String = "")
-        /// Covers the page with another page, or uncovers it.
-        case behind(Bool)
+        /// Minimizes the window, which hides the page, or restores it.
+        case minimize(Bool)
         /// Switches to another page of the browser, counted from 1; the next unused number opens a new page.
         ///
         /// The new page has the same address or, with a signal, the address that `answer(_:)` returns.
@@ -71,7 +71,7 @@ enum Browser {
 
         private enum Key: String, CodingKey {
             case wait, note, value, click, until, key, shift, control, type, choose, paths, accessibility, reload,
-                first, behind, page, signal, drag, from, to, touch, drop
+                first, minimize, page, signal, drag, from, to, touch, drop
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -111,7 +111,7 @@ enum Browser {
             case .page(let number, let signal):
                 try values.encode(number, forKey: .page)
                 try values.encodeIfPresent(signal?.path, forKey: .signal)
-            case .behind(let isBehind): try values.encode(isBehind, forKey: .behind)
+            case .minimize(let isMinimized): try values.encode(isMinimized, forKey: .minimize)
             }
         }
     }

@@ -77,9 +77,9 @@ import Testing
                     .note("tracks", "document.getElementById('video').srcObject === null ? 0 : 1"),
                     .note("before", count), .wait("(window.until ??= performance.now() + 2500) < performance.now()"),
                     .note("after", count), .click("#pause"), .wait(Self.isLive), .wait("\(count) > \(3)"),
-                    .behind(true), .wait("document.body.dataset.source === 'paused'"),
+                    .minimize(true), .wait("document.body.dataset.source === 'paused'"),
                     .note("hidden", Page.text("notice")),
-                    .behind(false), .wait(Self.isLive),
+                    .minimize(false), .wait(Self.isLive),
                 ])
             let seen = sight.values
             #expect(abs(seen.value - (Double(seen.percent.dropLast(2)) ?? -1)) < 0.11 && seen.value > 50)

@@ -113,6 +113,28 @@ import Testing
         for kind in ofParts { #expect(kinds.contains(kind) == (name == "crest"), "\(kind)") }
     }
 
+    @Test("Hard negatives do not miss a small part at the edge of the logo, such as the dot after a word")
+    func smallPart() throws {
+        // Three bars and a red dot, which covers a twentieth of the logo.
+        let image = makeImage(100, 60) { x, y in
+            let isBar = (10..<50).contains(y) && x < 75 && x % 25 < 15
+            let isDot = (x - 84) * (x - 84) + (y - 44) * (y - 44) < 36
+            return isBar ? [10, 10, 10, 255] : isDot ? [220, 30, 30, 255] : [0, 0, 0, 0]
+        }
+        let artwork = try load(image)
+        let dot = try #require(artwork.tones.firstIndex { $0.x > 0.5 })
+        #expect(try artworkLogo(of: artwork).design.elements.count == 4)
+        var count = 0
+        for index in 0..<300 {
+            var random = RandomStream(seed: 3, "test", index)
+            let (kind, design) = artwork.hardNegative(&random)
+            guard kind == "part missing" else { continue }
+            count += 1
+            #expect(design.elements.count == 3 && design.elements.contains { $0.tone == dot })
+        }
+        #expect(count > 10)
+    }
+
     @Test("The compositing section of a recipe determines the composited logo") func recipeWithCompositing() throws {
         guard case .recipe(let recipeLogos) = try #require(CompositorTests.artworks["two-circles"]).source else {
             throw CocoaError(.featureUnsupported)

@@ -33,12 +33,15 @@ struct ArtworkLogo: Sendable {
         isMirrorSymmetric = !keepsBackground && !Self.isDistinct(design.mirrored, likeness)
         let elementsWithoutPart = parts.count > 1 ? (0..<parts.count).map { parts.elements(without: $0) } : []
         self.elementsWithoutPart = elementsWithoutPart
-        essentialParts = elementsWithoutPart.indices.filter {
-            Self.isDistinct(Design(fitting: elementsWithoutPart[$0]), likeness)
+        let essentialParts = elementsWithoutPart.indices.filter { part in
+            let rest = elementsWithoutPart[part]
+            // Fitted to the circle, the rest differs in size even if the part is a dot at the end of a word.
+            return Self.isDistinct(Design(elements: rest), likeness) && Self.isDistinct(Design(fitting: rest), likeness)
         }
+        self.essentialParts = essentialParts
         separableParts = design.elements.filter { Self.isDistinct(Design(fitting: [$0]), likeness) }
         fixedHardNegatives =
-            (elementsWithoutPart.map { ("part missing", Design(fitting: $0)) }
+            (essentialParts.map { ("part missing", Design(fitting: elementsWithoutPart[$0])) }
             + Point.sides.map { ("half", Design(fitting: parts.elements(cutAt: $0))) }
             + [("mirrored", design.mirrored)])
             .filter { !$0.1.elements.isEmpty && Self.isDistinct($0.1, likeness) }

@@ -23,7 +23,7 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "drop"           a selector; drops the files and folders "paths" on the middle of the element, as from a file manager
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
     "reload"         true; reloads the page, which first runs the script "first"
-    "behind"         true to cover the page with another page, false to uncover it
+    "minimize"       true to minimize the window, which hides the page; false to restore it
     "page"           the number of a page; switches to it. The next unused number opens a new page with the same address. With
                      "signal", creates that file, waits for a file of that name with the suffix ".answer", and opens its address.
 
@@ -163,18 +163,15 @@ class Browser(Chromium):
             self.switch(step["page"])
             if is_new:
                 self.open(address)
-        elif "behind" in step:
-            self.cover(step["behind"])
+        elif "minimize" in step:
+            self.minimize(step["minimize"])
         else:
             raise Failure(f"unknown step {step}")
 
-    def cover(self, is_behind):
-        """Opens another page in front of this page, or closes it."""
-        if is_behind:
-            self.other = self.call("Target.createTarget", url="about:blank")["targetId"]
-        else:
-            self.call("Target.closeTarget", targetId=self.other)
-            self.call("Page.bringToFront")
+    def minimize(self, is_minimized):
+        """Minimizes the window of the page, or restores it."""
+        window = self.call("Browser.getWindowForTarget")["windowId"]
+        self.call("Browser.setWindowBounds", windowId=window, bounds={"windowState": "minimized" if is_minimized else "normal"})
 
 
 def main():

@@ -35,8 +35,8 @@ class Chromium:
         self.sent = 0
 
     def __enter__(self):
-        program = os.environ.get("IMPRINT_CHROMIUM") or next(
-            filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+        program = os.environ.get("IMPRINT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
         if not program:
             raise Failure("Chromium is not installed. Install it, or set the environment variable IMPRINT_CHROMIUM")
         self.profile = tempfile.mkdtemp(prefix="imprint-browser-")
@@ -57,9 +57,10 @@ class Chromium:
             arguments.insert(1, "--no-sandbox")  # Chromium's sandbox does not work as root.
         try:
             self.log = open(os.path.join(self.profile, "log"), "w+", encoding="utf-8", errors="replace")
-            # A new process group, so that all of its processes can be killed.
+            # A new process group, so that all of its processes can be killed. Their temporary files are removed with the profile.
             self.process = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
+                arguments, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True,
+                env={**os.environ, "TMPDIR": self.profile})
         except OSError as error:
             shutil.rmtree(self.profile, ignore_errors=True)
             raise Failure(f"{program} cannot be started: {error}") from None
