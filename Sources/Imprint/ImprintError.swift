@@ -14,8 +14,8 @@ public enum ImprintError: DescribedError, Equatable {
     case labelsDiffer(first: [String], second: [String])
     /// Training diverged: the loss or a parameter became NaN or infinite.
     ///
-    /// `epoch` counts from 1; for a detector, it is the phase.
-    case diverged(epoch: Int, learningRate: Float, isDetector: Bool = false)
+    /// `epoch` counts from 1; for a detector (`isDetector`), it is the phase. `learningRate` is the rate of the step that diverged.
+    case diverged(epoch: Int, learningRate: Float, isDetector: Bool)
     /// A base model does not end in a dense layer, so it has no head to train.
     case noHead(network: String)
     /// The model classifies whole images, and does not locate objects.
@@ -128,7 +128,7 @@ public enum ImprintError: DescribedError, Equatable {
             "the models have different labels: only the first has \(described(first, known: second)), "
                 + "only the second has \(abbreviated(second)). Compare models with the same labels"
         case .diverged(let epoch, let learningRate, let isDetector):
-            "training diverged in \(isDetector ? "phase" : "epoch") \(epoch): the loss is not finite at a learning rate of \(learningRate). "
+            "training diverged in \(progressUnit(isDetector: isDetector)) \(epoch): the loss is not finite at a learning rate of \(learningRate). "
                 + "Train again with a lower learning rate, for example \(learningRate / 4)"
         case .notADetector(let network):
             "the model with the network \(network) classifies whole images and has no boxes, expected a detector. "

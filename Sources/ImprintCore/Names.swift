@@ -11,6 +11,9 @@ package func progressText(_ done: Int, of maximum: Int, _ noun: String) -> Strin
     done > maximum ? counted(done, noun) : "\(done) of \(counted(maximum, noun))"
 }
 
+/// The unit of progress of a training run in messages: a detector trains in phases.
+package func progressUnit(isDetector: Bool) -> String { isDetector ? "phase" : "epoch" }
+
 /// Whether a text is a URL with a scheme, such as https://example.org/photo.jpg.
 package func isURL(_ text: String) -> Bool {
     let scheme = text.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }

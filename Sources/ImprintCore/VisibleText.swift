@@ -19,31 +19,35 @@ package func visibleName(_ name: String) -> String {
         return visible(name)
     }
     var result = ""
+    // The last visible character.
+    var base: Unicode.Scalar?
     for (index, scalar) in scalars.enumerated() {
-        let isEscaped =
-            controlsTerminal(scalar)
-            || scalar.properties.isDefaultIgnorableCodePoint && !changesLook(index, of: scalars)
-        if isEscaped {
+        let isInvisible = scalar.properties.isDefaultIgnorableCodePoint
+        let next = index + 1 < scalars.count ? scalars[index + 1] : nil
+        if controlsTerminal(scalar) || isInvisible && !changesLook(scalar, after: base, before: next) {
             result += escaped(scalar)
         } else {
             result.unicodeScalars.append(scalar)
         }
+        if !isInvisible { base = scalar }
     }
     return result
 }
 
-/// Returns whether an invisible character of a text can change the look of its neighbours: a joiner between two characters that are not ASCII,
-/// a variation selector or tag after such a character, or the variation selector of a keycap.
-private func changesLook(_ index: Int, of scalars: [Unicode.Scalar]) -> Bool {
-    let base = scalars[..<index].last { !$0.properties.isDefaultIgnorableCodePoint }
-    let next = index + 1 < scalars.count ? scalars[index + 1] : nil
+/// Returns whether an invisible character can change the look of its neighbours: a joiner between two characters that are not ASCII or after a
+/// virama, a variation selector or tag after such a character, or the variation selector of a keycap.
+/// - Parameters:
+///   - base: The last visible character before it.
+///   - next: The next character.
+private func changesLook(_ scalar: Unicode.Scalar, after base: Unicode.Scalar?, before next: Unicode.Scalar?) -> Bool {
     guard let base else { return false }
-    return switch scalars[index].value {
+    switch scalar.value {
     case 0x200C, 0x200D:
-        !base.isASCII && next.map { !$0.isASCII && !$0.properties.isDefaultIgnorableCodePoint } == true
-    case 0xFE00...0xFE0F: !base.isASCII || next?.value == 0x20E3
-    case 0xE0020...0xE007F: !base.isASCII
-    default: false
+        let joins = next.map { !$0.isASCII && !$0.properties.isDefaultIgnorableCodePoint } ?? false
+        return !base.isASCII && joins || base.properties.canonicalCombiningClass == .virama
+    case 0x180B...0x180F, 0xFE00...0xFE0F, 0xE0100...0xE01EF: return !base.isASCII || next?.value == 0x20E3
+    case 0xE0020...0xE007F: return !base.isASCII
+    default: return false
     }
 }
 

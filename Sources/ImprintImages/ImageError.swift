@@ -177,14 +177,7 @@ extension ImageError {
 
 extension URL {
     /// The path without percent encoding, as a person types it.
-    package var displayPath: String {
-        let text = path(percentEncoded: false)
-        // Foundation drops U+FEFF at the start of a relative path, as if it were a byte order mark.
-        guard text.utf8.first != UInt8(ascii: "/"), text.unicodeScalars.first != "\u{FEFF}",
-            path(percentEncoded: true).hasPrefix("%EF%BB%BF")
-        else { return text }
-        return "\u{FEFF}" + text
-    }
+    package var displayPath: String { path(percentEncoded: false) }
 
     /// The components of `displayPath`; the first one of an absolute path is "/".
     ///

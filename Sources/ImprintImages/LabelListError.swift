@@ -99,7 +99,7 @@ public struct LabelListError: DescribedError, Equatable {
             "the photo \(url) is a URL, and Imprint does not download photos. Expected the path of a file. Download the photo, and write "
                 + "its path."
         case .emptyLabel(let photo):
-            "the photo \(photo) has an empty label. Expected a name. Add it, or, for photos without any label, "
+            "the photo \(photo) has an empty or invisible label. Expected a name. Write it, or, for photos without any label, "
                 + "name the column labels."
         case .differentLabels(let photo, let other):
             "the photo \(photo) has other labels in line \(other). Expected each photo only once. Remove one of the lines."

@@ -220,7 +220,7 @@ public struct Audit: Sendable {
         // Few objects are enough to validate, and a photo of both sets is reported once.
         found += boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !known.contains($0) }
         if parts.contains(where: { $0 != DatasetPart.training.rawValue }) {
-            let depth = BoxAnnotations.commonFolder(of: photos.map(\.url.pathComponents)).count
+            let depth = BoxAnnotations.commonFolder(of: photos.map(\.url.displayComponents)).count
             for index in found.indices { found[index].commonFolderDepth = depth }
         }
         findings = Finding.Kind.allCases.flatMap { kind in found.filter { $0.kind == kind } }
@@ -250,7 +250,8 @@ public struct Audit: Sendable {
             return Finding(
                 kind: .sharedPhotos, files: [photos[training].url],
                 reason: Set(labels.0) == Set(labels.1)
-                    ? "" : "\(text(labels.0)) for training, \(text(labels.1)) for validation")
+                    ? "in the \(DatasetPart.training) and the \(DatasetPart.validation) set"
+                    : "\(text(labels.0)) for training, \(text(labels.1)) for validation")
         }
     }
 

@@ -95,7 +95,9 @@ extension Audit {
             let components = files.map(\.displayComponents)
             func names(_ parts: Int) -> [String] {
                 zip(files, components).map { file, components in
-                    let count = max(parts, components.count - (commonFolderDepth ?? components.count))
+                    // Sets on different disks have only "/" in common, and whole paths would be long.
+                    let depth = commonFolderDepth.flatMap { $0 > 1 ? $0 : nil } ?? components.count
+                    let count = max(parts, components.count - depth)
                     // All folders of an absolute path are the whole path, which starts with "/".
                     return components.first == "/" && components.count <= count + 1
                         ? file.displayPath : components.suffix(count).joined(separator: "/")

@@ -23,7 +23,7 @@ struct LabelledArtwork: ExpressibleByArgument {
     /// Checks that there are a label and a file.
     func check() throws {
         if isBlank(label) || source.isEmpty {
-            throw ValidationError("--artwork is \(text), expected LABEL=FILE, such as Logo=logo.png.")
+            throw ValidationError("--artwork is \(visibleName(text)), expected LABEL=FILE, such as Logo=logo.png.")
         }
         try requirePaths([source])
     }

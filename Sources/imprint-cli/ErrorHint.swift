@@ -151,6 +151,9 @@ private func hint(forWrongList error: LabelListError, _ command: any ParsableCom
     case .checkpoint?:
         return "\(resumingCommand(path)) continues the run; --checkpoint names the folder of the checkpoint."
     case .model(.safetensors)? where ModelFile.isModelFile(at: error.file):
+        if (try? ModelFile(contentsOf: error.file))?.head.locatesObjects == true {
+            return "imprint detect runs the detector."
+        }
         let hasBase = CommandLineArguments.options(of: command).contains("--base")
         return "imprint classify runs the model"
             + (hasBase ? "; --base \(shellQuoted(path)) starts training from it." : ".")

@@ -177,7 +177,8 @@ struct ImportCommand: ParsableCommand {
             }
         }
         guard !list.isEmpty, !list.contains(where: isBlank) else {
-            throw ValidationError("--labels is \(text), which has an empty label, expected a name for each label.")
+            throw ValidationError(
+                "--labels is \(visibleName(text)), which has an empty label, expected a name for each label.")
         }
         return list
     }

@@ -122,7 +122,7 @@ struct InspectCommand: ParsableCommand {
         if case .detector = training.hyperparameters { isDetector = true }
         let images = training.trainingImages.values.reduce(0, +)
         let data = images == 0 && isDetector ? "composites of artwork" : counted(images, "photo")
-        let length = counted(training.history.count, isDetector ? "phase" : "epoch")
+        let length = counted(training.history.count, training.unit)
         let trainingSet = images == 0 ? "composites" : "training photos"
         let set = training.validationImages.isEmpty ? trainingSet : "validation photos"
         let accuracy = training.accuracy.map { ", accuracy \(Terminal.percent($0)) on the \(set)" }

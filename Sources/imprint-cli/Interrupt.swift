@@ -12,19 +12,19 @@ struct Interrupt: Sendable {
     /// Whether the first signal prints a note to standard error.
     private static let showsNote = Atomic(false)
     private static let isTerminal = Atomic(false)
-    /// The note in a terminal; it starts below the echo of Ctrl-C or the progress bar.
-    private static let noteInTerminal: StaticString =
-        "\nStopping. Press Ctrl-C again to end immediately, without saving.\n"
-    private static let note: StaticString = "Stopping. Send the signal again to end immediately, without saving.\n"
+    private static let saves = Atomic(true)
     private let signals: [Int32]
+    private let saves: Bool
 
     /// The exit code of an interrupted job that has saved its results: 128 + SIGINT, as shells report it.
     static let exitCode = ExitCode(128 + SIGINT)
 
     /// Creates a handler of signals; it does not handle SIGHUP if that is ignored.
-    init(_ signals: [Int32] = [SIGINT, SIGTERM]) {
+    /// - Parameter saves: Whether the job saves or prints results after the first signal.
+    init(_ signals: [Int32] = [SIGINT, SIGTERM], saves: Bool = true) {
         // A job under nohup continues after its terminal closes.
         self.signals = signals.filter { $0 != SIGHUP || !Self.isIgnored($0) }
+        self.saves = saves
     }
 
     /// Starts handling the signals.
@@ -32,6 +32,7 @@ struct Interrupt: Sendable {
         Self.firstSignal.store(0, ordering: .relaxed)
         Self.showsNote.store(Terminal.verbosity > .quiet, ordering: .relaxed)
         Self.isTerminal.store(isatty(STDERR_FILENO) != 0, ordering: .relaxed)
+        Self.saves.store(saves, ordering: .relaxed)
         var unblocked = sigset_t()
         sigemptyset(&unblocked)
         for number in signals {
@@ -64,7 +65,14 @@ struct Interrupt: Sendable {
         defer { errno = code }
         var output = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         guard poll(&output, 1, 0) == 1 else { return }
-        let text = isTerminal.load(ordering: .relaxed) ? noteInTerminal : note
+        // In a terminal, the note starts below the echo of Ctrl-C or the progress bar.
+        let text: StaticString =
+            switch (isTerminal.load(ordering: .relaxed), saves.load(ordering: .relaxed)) {
+            case (true, true): "\nStopping. Press Ctrl-C again to end immediately, without saving.\n"
+            case (true, false): "\nStopping. Press Ctrl-C again to end immediately.\n"
+            case (false, true): "Stopping. Send the signal again to end immediately, without saving.\n"
+            case (false, false): "Stopping. Send the signal again to end immediately.\n"
+            }
         text.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 

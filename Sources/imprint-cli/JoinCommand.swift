@@ -106,7 +106,7 @@ struct JoinCommand: AsyncParsableCommand {
             validation: try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) },
             key: key.map { URL(filePath: $0) }, configuration: settings)
         for image in client.skipped { Terminal.warn("Skipped: \(image.reason)") }
-        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
+        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP], saves: false)
         interrupt.begin()
         defer { interrupt.end() }
         let isJSON = common.json

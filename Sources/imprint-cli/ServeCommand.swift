@@ -93,7 +93,7 @@ struct ServeCommand: AsyncParsableCommand {
         let classifier = try classifierOptions.classifier(model, threads: common.threadCount)
         // Leaves all threads of Swift concurrency free, because starting and stopping block.
         let server = try await onDedicatedThread { [options] in try InferenceServer(classifier, options: options) }
-        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
+        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP], saves: false)
         interrupt.begin()
         defer { interrupt.end() }
         try show(server, name, token: isNewToken ? options.token : nil)

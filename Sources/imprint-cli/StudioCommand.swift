@@ -85,7 +85,7 @@ struct StudioCommand: AsyncParsableCommand {
         let studio = try await Studio(
             classifier, name: name, port: port, threads: common.threadCount, boxes: boxes.map { URL(filePath: $0) })
         let sharing = try await share(studio)
-        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP])
+        let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP], saves: false)
         interrupt.begin()
         defer { interrupt.end() }
         if common.json {

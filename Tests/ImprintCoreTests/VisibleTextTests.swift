@@ -31,10 +31,18 @@ import Testing
             ("ring\u{200D}", "ring\\u{200D}"), ("犬\u{200C}", "犬\\u{200C}"), ("a\u{FE0F}", "a\\u{FE0F}"),
             ("\u{1B}é\u{AD}", "\\u{1B}é\\u{AD}"), ("👨\u{200D}💻", "👨\u{200D}💻"),
             ("❤\u{FE0F}\u{200D}🔥", "❤\u{FE0F}\u{200D}🔥"), ("1\u{FE0F}\u{20E3}", "1\u{FE0F}\u{20E3}"),
-            ("می\u{200C}خواهم", "می\u{200C}خواهم"),
+            ("می\u{200C}خواهم", "می\u{200C}خواهم"), ("葛\u{E0100}城", "葛\u{E0100}城"),
+            ("ന്\u{200D}", "ന്\u{200D}"),
         ])
     func visibleNames(name: String, expected: String) {
         #expect(Array(visibleName(name).utf8) == Array(expected.utf8))
+    }
+
+    @Test("The time for many invisible characters is proportional to their number", .timeLimit(.minutes(1)))
+    func longName() {
+        let count = 200_000
+        let name = "a" + String(repeating: "\u{200B}", count: count)
+        #expect(visibleName(name).utf8.count == 1 + 8 * count)
     }
 
     @Test(

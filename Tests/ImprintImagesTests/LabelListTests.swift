@@ -72,7 +72,7 @@ import Testing
             ("photo,label\n ,cat\n", 2, .emptyPath),
             ("photo,label\na.jpg,\n", 2, .emptyLabel(photo: "a.jpg")),
             ("photo,labels\na.jpg,cat;\n", 2, .emptyLabel(photo: "a.jpg")),
-            ("photo,label\na.jpg,\u{200B}\n", 2, .emptyLabel(photo: "a.jpg")),
+            ("photo,label\na.jpg,\u{2060}\n", 2, .emptyLabel(photo: "a.jpg")),
             ("{\"photo\": \"a.jpg\", \"label\": \"\u{2060}\"}\n", 1, .emptyLabel(photo: "a.jpg")),
             ("photo,label\na.jpg,\"x\ny\"\nnone.jpg,cat\n", 4, .missingPhoto("none.jpg")),
             ("photo,label\r\nsub,cat\r\n", 2, .missingPhoto("sub")),

@@ -185,7 +185,22 @@ import Testing
                 cocoText("", images: "{\"id\": 1, \"file_name\": \"a.png\"}, {\"id\": 1, \"file_name\": \"b.png\"}"),
                 "images[1]: an earlier entry has the id 1"
             ),
-            ("set.json", cocoText("", categories: "{\"id\": 1, \"name\": \" \"}"), "categories[0]: the name is empty"),
+            ("set.json", cocoText("", categories: "{\"id\": 1, \"name\": \" \"}"), "categories[0]: the name is blank"),
+            (
+                "set.json", cocoText("", categories: "{\"id\": 1, \"name\": \"\u{2060}\"}"),
+                #"categories[0]: the name is blank: "\u{2060}""#
+            ),
+            (
+                "set.json",
+                """
+                [{"image": "a.png", "annotations": [
+                {"label": "\u{2060}", "coordinates": {"x": 9, "y": 9, "width": 4, "height": 4}}]}]
+                """, #"[0].annotations[0]: the label is blank: "\u{2060}""#
+            ),
+            (
+                "Annotations/a.xml", "<annotation><object><name>\u{2060}</name></object></annotation>",
+                "object 1: the name is missing or blank"
+            ),
             ("set.json", cocoText("", images: "{\"id\": 1, \"file_name\": \"a\\u0000b\"}"), "images[0]"),
             ("set.json", cocoText("", images: "{\"id\": 1, \"file_name\": \"\"}"), "images[0]"),
             ("set.json", cocoText("", images: "{\"id\": 1, \"file_name\": \"c.png\"}"), "none of the 1 photos"),

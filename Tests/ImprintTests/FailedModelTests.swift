@@ -137,7 +137,7 @@ import Testing
                     folder, configuration, .divergence(epoch: 2), checkpoints: scratch,
                     onEvent: { if case .checkpoint = $0 { saved += 1 } })
                 #expect(result.ending == .diverged && result.isRepeatable)
-                #expect(result.divergence == .diverged(epoch: 3, learningRate: 0.02))
+                #expect(result.divergence == .diverged(epoch: 3, learningRate: 0.02, isDetector: false))
                 #expect(result.evaluation != nil && result.model.training?.history.map(\.epoch) == [1, 2])
                 // The state after the divergence is not saved.
                 #expect(saved == 0)
@@ -161,7 +161,7 @@ import Testing
                     $0.validation = .fraction(fraction)
                     $0.learningRate = 0.02
                 }
-                #expect(throws: ImprintError.diverged(epoch: epoch + 1, learningRate: 0.02)) {
+                #expect(throws: ImprintError.diverged(epoch: epoch + 1, learningRate: 0.02, isDetector: false)) {
                     try run(folder, configuration, .divergence(epoch: epoch), checkpoints: scratch)
                 }
             }

@@ -298,7 +298,9 @@ import Testing
                 $0.weightDecay = fraction > 0 ? 0 : 1e6
                 $0.validation = .fraction(fraction)
             }
-            #expect(throws: ImprintError.diverged(epoch: 1, learningRate: 1e38)) { try train(folder, configuration) }
+            #expect(throws: ImprintError.diverged(epoch: 1, learningRate: 1e38, isDetector: false)) {
+                try train(folder, configuration)
+            }
         }
     }
 

@@ -144,6 +144,14 @@ extension TrainingRecord {
         return runState(afterEpochs: count) == earlier
     }
 
+    /// The unit of progress in messages.
+    package var unit: String {
+        switch hyperparameters {
+        case .classifier: progressUnit(isDetector: false)
+        case .detector: progressUnit(isDetector: true)
+        }
+    }
+
     /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.
     public var keepsStart: Bool { keptEpoch == 0 }
 

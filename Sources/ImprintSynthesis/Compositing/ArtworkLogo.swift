@@ -36,7 +36,9 @@ struct ArtworkLogo: Sendable {
         let essentialParts = elementsWithoutPart.indices.filter { part in
             let rest = elementsWithoutPart[part]
             // Fitted to the circle, the rest differs in size even if the part is a dot at the end of a word.
-            return Self.isDistinct(Design(elements: rest), likeness) && Self.isDistinct(Design(fitting: rest), likeness)
+            let isSmall = parts.share(of: part) * Float(parts.count) < 0.5
+            return Self.isDistinct(Design(fitting: rest), likeness)
+                && !(isSmall && !Self.isDistinct(Design(elements: rest), likeness))
         }
         self.essentialParts = essentialParts
         separableParts = design.elements.filter { Self.isDistinct(Design(fitting: [$0]), likeness) }

@@ -132,6 +132,11 @@ struct ArtworkParts {
         return (0..<count).filter { $0 != part }.map { Element(figure: other.figure($0), tone: toneOfPart[$0]) }
     }
 
+    /// Returns the share of a part in the area of all parts, 0...1.
+    func share(of part: Int) -> Float {
+        Float(partOfPixel.count { $0 == part }) / Float(max(partOfPixel.count { $0 >= 0 }, 1))
+    }
+
     /// Returns one half of the logo: the elements on one side of a line through its centre.
     func elements(cutAt side: Point) -> [Element] {
         var other = self

@@ -47,7 +47,7 @@ struct BoxAudit {
         for (index, photo) in annotations.photos.enumerated() {
             if let part = annotations.sharedPhotos[photo.url] {
                 let first = annotations.statedParts[photo.url] ?? .training
-                let reason = part == .test ? "in the \(first) and the test set" : ""
+                let reason = "in the \(first) and the \(part) set"
                 findings.append(Audit.Finding(kind: .sharedPhotos, files: [photo.url], reason: reason))
             }
             if photo.objects.isEmpty {

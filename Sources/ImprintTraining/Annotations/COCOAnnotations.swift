@@ -65,8 +65,9 @@ struct COCOAnnotations {
         for (index, category) in content.categories.enumerated() {
             let entry = "categories[\(index)]"
             let name = category.name.trimmingCharacters(in: .whitespacesAndNewlines)
-            guard !name.isEmpty else {
-                throw .invalidEntry(file: file, entry: entry, found: "the name is empty", expected: "a name")
+            guard !isBlank(name) else {
+                throw .invalidEntry(
+                    file: file, entry: entry, found: "the name is blank: \(quotedBlank(name))", expected: "a name")
             }
             if !unique.insert(name).inserted { warnings.add(.equalNames, name) }
             guard names.updateValue(name, forKey: category.id) == nil else {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import ImprintCore
 
 /// A reader of the format of Create ML: a JSON array of photos, each with its boxes.
 struct CreateMLAnnotations {
@@ -26,8 +27,10 @@ struct CreateMLAnnotations {
             for (number, annotation) in entry.annotations.enumerated() {
                 let position = "[\(index)].annotations[\(number)]"
                 let label = annotation.label.trimmingCharacters(in: .whitespacesAndNewlines)
-                guard !label.isEmpty else {
-                    throw .invalidEntry(file: file, entry: position, found: "the label is empty", expected: "a name")
+                guard !isBlank(label) else {
+                    throw .invalidEntry(
+                        file: file, entry: position, found: "the label is blank: \(quotedBlank(label))",
+                        expected: "a name")
                 }
                 labels.insert(label)
                 let box = annotation.coordinates

@@ -169,8 +169,9 @@ struct DataYAML {
     }
 
     private mutating func add(_ name: Substring, index: Int, line: Int) throws(BoxAnnotationsError) {
-        guard let text = Self.scalar(Self.trimmed(name)), !text.isEmpty else {
-            throw fail("\"\(name.prefix(40))\" is not a name", line: line)
+        guard let text = Self.scalar(Self.trimmed(name)), !isBlank(text) else {
+            let found = String(name.prefix(40))
+            throw fail("\(isBlank(found) ? quotedBlank(found) : "\"\(found)\"") is not a name", line: line)
         }
         guard names.updateValue(text, forKey: index) == nil else {
             throw fail("the class \(index) has two names", line: line)

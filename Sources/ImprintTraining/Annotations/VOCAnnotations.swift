@@ -144,8 +144,8 @@ private struct VOCFile {
             }
             object.edges[name] = number
         case "object":
-            guard let name = object.name, !name.isEmpty else {
-                throw fail(entry, "the name is missing or empty", expected: "a name")
+            guard let name = object.name, !isBlank(name) else {
+                throw fail(entry, "the name is missing or blank", expected: "a name")
             }
             let edges = ["xmin", "ymin", "xmax", "ymax"].compactMap { object.edges[$0] }
             guard edges.count == 4 else {

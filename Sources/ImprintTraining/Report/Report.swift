@@ -218,13 +218,3 @@ public struct Report: Sendable {
         return rows
     }
 }
-
-extension TrainingRecord {
-    /// The unit of progress: a detector trains in phases.
-    var unit: String {
-        switch hyperparameters {
-        case .classifier: "epoch"
-        case .detector: "phase"
-        }
-    }
-}

@@ -99,7 +99,7 @@ final class CheckpointStore {
         }
         resumed = options.resumes ? checkpoint : nil
         let progress = checkpoint.state.progress
-        let unit = checkpoint.isOfDetector ? "phase" : "epoch"
+        let unit = progressUnit(isDetector: checkpoint.isOfDetector)
         let planned = progress.roundsWithoutTimeLimit ?? progress.plannedRounds
         replacedProgress = options.resumes ? nil : progressText(progress.history.count, of: planned, unit)
         guard options.resumes || progress.isFinished else {

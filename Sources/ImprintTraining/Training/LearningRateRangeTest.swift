@@ -62,7 +62,7 @@ final class LearningRateRangeTest: TrainingObjective {
         guard var loss else { return nil }
         let rate = LearningRateSearch.learningRate(at: search.points.count)
         guard loss.loss.isFinite || search.learningRate != nil else {
-            throw ImprintError.diverged(epoch: 1, learningRate: rate)
+            throw ImprintError.diverged(epoch: 1, learningRate: rate, isDetector: false)
         }
         let isStable = search.add(loss: loss.loss)
         let continues = onStep(search.points.count)

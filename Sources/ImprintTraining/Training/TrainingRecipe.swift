@@ -1,3 +1,4 @@
+internal import ImprintCore
 internal import ImprintModel
 
 /// The kind of training of a run, which depends on its data and its configuration.
@@ -38,8 +39,8 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
         }
     }
 
-    /// The unit of progress in messages: a detector trains in phases.
-    package var unit: String { trainsDetector ? "phase" : "epoch" }
+    /// The unit of progress in messages.
+    package var unit: String { progressUnit(isDetector: trainsDetector) }
 }
 
 extension TrainingRecipe {
