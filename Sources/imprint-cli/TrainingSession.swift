@@ -116,7 +116,7 @@ struct TrainingSession {
 
     /// Returns how far a run came.
     ///
-    /// If it ended early, or was finished and trained no further epoch, its files replace only files of the same run after the same or fewer
+    /// If it ended early, or was resumed and trained no further epoch, its files replace only files of the same run after the same or fewer
     /// epochs.
     /// - Parameter runState: Returns the state of the run of a file (`TrainingRecord.runState`); nil if the file does not have it.
     private func completion(
@@ -126,7 +126,7 @@ struct TrainingSession {
         let job: String
         if result.ending.isEarly {
             job = "a run that ended early"
-        } else if let resumed, resumed.wasFinished, resumed.history.count == record?.history.count {
+        } else if let resumed, resumed.history.count == record?.history.count {
             job = "a resumed run that had nothing left to train"
         } else {
             return .complete

@@ -64,7 +64,7 @@ import Testing
             }
             let epochs = try #require(try finishedLine()?["epochs"] as? Int)
             let last = try shell(
-                "$imprint train photos \(Self.options) --epochs \(epochs) --checkpoint run --resume --json",
+                "$imprint train photos \(Self.options) --epochs \(epochs + 1) --checkpoint run --resume --json",
                 folder: folder)
             #expect(last.status == 0, "\(last.errors)")
             #expect(last.lines.last?["output"] as? String == "m.imprint" && !isUnchanged("m.imprint"))
@@ -141,6 +141,49 @@ import Testing
             #expect(
                 outputs.map { URL(filePath: $0).lastPathComponent }
                     == ["m-2.imprint", "m-2.imprint", "m-2.imprint", "m.imprint"])
+        }
+    }
+
+    @Test("An interrupted run that resumes with fewer epochs than it has replaces no model or report of another run")
+    func fewerEpochs() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 8)
+            let run = try shell(
+                """
+                \(Self.interrupt)
+                train="$imprint train photos \(Self.options) --report r.html"
+                $train --epochs 2 --seed 9 && cp m.imprint other.imprint && cp r.html other.html || exit 2
+                interrupt
+                rm m-2.imprint
+                $train --epochs 1 --checkpoint run --resume --json || exit 3
+                cmp m.imprint other.imprint && cmp r.html other.html || exit 4
+                [ -e m-2.imprint ] && [ -e r-2.html ] || exit 5
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+            let warning =
+                "m.imprint: contains a model file, which a resumed run that had nothing left to train does not replace"
+            #expect(run.errors.contains(warning), "\(run.errors)")
+            let output = try #require(run.lines.last?["output"] as? String)
+            #expect(output.hasSuffix("m-2.imprint"))
+        }
+    }
+
+    @Test("An interrupted run replaces its own model and report after a photo was added")
+    func ownModelAfterChange() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 16)
+            let run = try shell(
+                """
+                \(Self.interrupt)
+                interrupt --report r.html
+                cp m.imprint before.imprint && cp r.html before.html || exit 2
+                cp photos/dark/0.png photos/dark/new.png
+                interrupt --report r.html --resume
+                cmp before.imprint m.imprint && exit 3
+                cmp before.html r.html && exit 4
+                [ ! -e m-2.imprint ] && [ ! -e r-2.html ] || exit 5
+                """, folder: folder)
+            #expect(run.status == 0, "\(run.output)\(run.errors)")
         }
     }
 

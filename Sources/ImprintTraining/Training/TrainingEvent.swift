@@ -101,8 +101,6 @@ public struct TrainingStart: Sendable {
         public let editedImages: Int
         /// The identifiers of the images that the run had before, and that cannot be read now; see `TrainingStart.skipped` for the reasons.
         public let unreadableImages: [String]
-        /// Whether the run was finished; then it trains on only if it gets more epochs or time, or if its images changed.
-        package var wasFinished = false
 
         /// Creates a state.
         public init(

@@ -132,12 +132,10 @@ final class TrainingRunner<Job: TrainingTask> {
         }
         run.writer.resumedImagesOfBest = checkpoint.imagesOfBest ?? checkpoint.images
         let change = checkpoint.images.change(to: images)
-        var resumption = TrainingStart.Resumption(
+        return TrainingStart.Resumption(
             history: loop.progress.history, imagesSeen: loop.progress.sum.count, hasSameImages: hasSamePhotos,
             newImages: change.new, missingImages: change.missing, editedImages: change.edited,
             unreadableImages: change.unreadable)
-        resumption.wasFinished = checkpoint.state.progress.isFinished
-        return resumption
     }
 
     /// Checks that a run that has nothing left to train has the photos that its parameters were trained on.
