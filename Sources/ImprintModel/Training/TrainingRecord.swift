@@ -126,15 +126,16 @@ extension TrainingRecord {
 
     /// The state of the run, by which a later state of the same run recognizes its files: the number of epochs and a digest.
     ///
-    /// The digest is the SHA-256 of the data digest, the metrics of the epochs, and the hyperparameters without those that may change when a run
-    /// is resumed, such as the number of epochs.
+    /// The digest is the SHA-256 of the metrics of the epochs, and of the hyperparameters without those that may change when a run is resumed,
+    /// such as the number of epochs. It does not contain the data digest, because the photos may change, too; runs with other photos have
+    /// other metrics.
     package var runState: String { runState(afterEpochs: history.count) }
 
     private func runState(afterEpochs count: Int) -> String {
         // Encoding these values cannot fail.
         let settings = (try? json(hyperparameters.withoutResumable)) ?? ""
         let epochs = (try? json(Array(history.prefix(count)))) ?? ""
-        return "\(count) \(SHA256.hexadecimal(of: Array("\(dataDigest ?? "")\n\(settings)\n\(epochs)".utf8)))"
+        return "\(count) \(SHA256.hexadecimal(of: Array("\(settings)\n\(epochs)".utf8)))"
     }
 
     /// Whether this is the record of the run that had the state `earlier` (`runState`), after the same or more epochs.
