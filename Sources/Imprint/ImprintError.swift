@@ -70,7 +70,7 @@ public enum ImprintError: DescribedError, Equatable {
     case checkpointMismatch(file: String, setting: String, found: String, expected: String)
     /// The checkpoint belongs to a run before a change of its input files.
     ///
-    /// `input` names them: the artwork, the backgrounds, the boxes or the base model.
+    /// `input` names them: the artwork, the backgrounds, the base model, or the photos or their boxes.
     case checkpointOfOtherFiles(file: String, input: String)
     /// The data set has fewer than half of the photos of the run to resume with the same sizes and labels: `kept` of `count`.
     case checkpointOfOtherPhotos(file: String, kept: Int, of: Int)
@@ -202,7 +202,7 @@ public enum ImprintError: DescribedError, Equatable {
                     ? "To resume, use the same folder or list, which has the same paths" : "Put them back to resume")
                 + ", or start a new run with another checkpoint folder"
         case .finishedWithOtherPhotos(let file, let change, let canTrainLonger):
-            "\(file) is the checkpoint of a run with nothing left to train, and its photos have changed since: \(change). "
+            "\(file) is the checkpoint of a run with nothing left to train, and its photos have changed since (\(change)). "
                 + "Put the earlier photos back to get its model\(canTrainLonger ? ", resume with more epochs or time," : "") "
                 + "or start a new run with another checkpoint folder"
         case .unknownLabel(let label, let known):

@@ -107,7 +107,7 @@ import Testing
                 """, folder: folder)
             #expect(run.status == 0 && run.output.contains("exit code 64"), "\(run.errors)")
             let finding =
-                "is the checkpoint of a run with nothing left to train, and its photos have changed since: 1 new."
+                "is the checkpoint of a run with nothing left to train, and its photos have changed since (1 new)."
             #expect(run.errors.components(separatedBy: finding).count == 2, "\(run.errors)")
             let hint = "Without --resume and with another folder for --checkpoint, a new run trains on these photos."
             #expect(run.errors.contains(hint), "\(run.errors)")

@@ -114,7 +114,7 @@ import Testing
                         folder, quickTraining(epochs: epochs), checkpoints: options,
                         onEvent: { if case .started(let start) = $0 { resumed = start.resumed } })
                 }
-                let change = "1 unreadable (left/0.png)"
+                let change = "1 unreadable: left/0.png"
                 if isFinished {
                     let file = scratch.appending(path: CheckpointOptions.fileName)
                     #expect(

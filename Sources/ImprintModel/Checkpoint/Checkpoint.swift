@@ -37,9 +37,22 @@ package struct Checkpoint: Sendable {
         /// older checkpoints.
         package var identities: String?
         /// The images of the training set that cannot be read; a checkpoint does not store them.
-        package var unreadableTraining: [String] = []
+        package var unreadableTraining: [UnreadableImage] = []
         /// The images of the validation set that cannot be read; a checkpoint does not store them.
-        package var unreadableValidation: [String] = []
+        package var unreadableValidation: [UnreadableImage] = []
+
+        /// An image that cannot be read.
+        package struct UnreadableImage: Hashable, Sendable {
+            /// The path of the image as `training` and `validation` contain it.
+            package let path: String
+            /// The name of the image in messages.
+            package let name: String
+
+            package init(path: String, name: String) {
+                self.path = path
+                self.name = name
+            }
+        }
 
         private enum CodingKeys: String, CodingKey {
             case digests, training, validation, leakage, trainingCounts, identities

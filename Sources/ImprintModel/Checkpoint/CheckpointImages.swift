@@ -9,14 +9,14 @@ extension Checkpoint.Images {
         package var missing = 0
         /// The number of images with another size or other labels; 0 for older checkpoints, which do not have the sizes.
         package var edited = 0
-        /// The paths of the images of the checkpoint that cannot be read.
+        /// The names of the images of the checkpoint that cannot be read.
         package var unreadable: [String] = []
 
         package init(new: Int = 0, missing: Int = 0, edited: Int = 0, unreadable: [String] = []) {
             (self.new, self.missing, self.edited, self.unreadable) = (new, missing, edited, unreadable)
         }
 
-        /// The numbers in words, such as "3 new, 2 missing" or "1 unreadable (cats/7.jpg)".
+        /// The numbers in words, such as "3 new, 2 missing" or "1 unreadable: cats/7.jpg".
         package var description: String {
             let counts = [(new, "new"), (missing, "missing"), (edited, "edited")].filter { $0.0 > 0 }
             var parts = counts.map { "\($0.0) \($0.1)" }
@@ -24,7 +24,7 @@ extension Checkpoint.Images {
                 let limit = 3
                 let rest = unreadable.count > limit ? ["and \(unreadable.count - limit) more"] : []
                 let names = (unreadable.prefix(limit) + rest).joined(separator: ", ")
-                parts.append("\(unreadable.count) unreadable (\(names))")
+                parts.append("\(unreadable.count) unreadable: \(names)")
             }
             return parts.isEmpty ? "edited photos or unreadable files" : parts.joined(separator: ", ")
         }
@@ -49,9 +49,9 @@ extension Checkpoint.Images {
                 change.new += 1
             }
         }
-        let unreadable = other.unreadablePaths
+        let unreadable = other.unreadableNames
         for key in before.keys where after[key] == nil {
-            if let path = unreadable[key] { change.unreadable.append(path) } else { change.missing += 1 }
+            if let name = unreadable[key] { change.unreadable.append(name) } else { change.missing += 1 }
         }
         // A dictionary has no order.
         change.unreadable.sort(by: precedes)
@@ -80,10 +80,11 @@ extension Checkpoint.Images {
         return Dictionary(zip(paths, known), uniquingKeysWith: { first, _ in first })
     }
 
-    /// The unreadable images by the keys of `identitiesByPath`.
-    private var unreadablePaths: [[UInt8]: String] {
-        Dictionary(
-            zip(keys(unreadableTraining, unreadableValidation), unreadableTraining + unreadableValidation),
+    /// The names of the unreadable images by the keys of `identitiesByPath`.
+    private var unreadableNames: [[UInt8]: String] {
+        let paths = keys(unreadableTraining.map(\.path), unreadableValidation.map(\.path))
+        return Dictionary(
+            zip(paths, (unreadableTraining + unreadableValidation).map(\.name)),
             uniquingKeysWith: { first, _ in first })
     }
 

@@ -72,6 +72,11 @@ struct DetectorSource: TrainingSource {
 
     func path(of item: TrainingPhoto) -> String { annotatedPaths[item.url] ?? labelled.path(of: item) }
 
+    /// Returns the name of a photo in messages: for an annotated photo, its location, because `path(of:)` is internal to checkpoints.
+    func name(of item: TrainingPhoto) -> String {
+        annotatedPaths[item.url] == nil ? labelled.path(of: item) : item.url.displayPath
+    }
+
     /// Returns the label that represents a photo: of several objects, the label of the largest one.
     func label(of item: TrainingPhoto) -> String { mainLabels[item.url] ?? labels[item.label] }
 

@@ -119,10 +119,16 @@ extension Checkpoint.Images {
             identities: zip(training + validation, trainingPaths + validationPaths).map { photo, path in
                 photo.identity(path: path, labels: source.labels)
             }.joined())
-        func unreadable(_ photos: [TrainingPhoto], _ source: any TrainingSource, _ readable: [String]) -> [String] {
+        func unreadable(
+            _ photos: [TrainingPhoto], _ source: any TrainingSource, _ readable: [String]
+        ) -> [UnreadableImage] {
             // Bytes, because file names that differ only in their Unicode normalization are equal strings.
             let readable = Set(readable.map { Array($0.utf8) })
-            return photos.map(source.path).filter { !readable.contains(Array($0.utf8)) }
+            let images = photos.map { photo in
+                let path = source.path(of: photo)
+                return UnreadableImage(path: path, name: (source as? DetectorSource)?.name(of: photo) ?? path)
+            }
+            return images.filter { !readable.contains(Array($0.path.utf8)) }
         }
         unreadableTraining = unreadable(split.training, source, trainingPaths)
         unreadableValidation = unreadable(split.validation, validationSource, validationPaths)

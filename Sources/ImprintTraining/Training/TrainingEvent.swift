@@ -99,7 +99,9 @@ public struct TrainingStart: Sendable {
         public let missingImages: Int
         /// The number of images that have another size or other labels than before.
         public let editedImages: Int
-        /// The identifiers of the images that the run had before, and that cannot be read now; see `TrainingStart.skipped` for the reasons.
+        /// The images that the run had before, and that cannot be read now; see `TrainingStart.skipped` for the reasons.
+        ///
+        /// Each one is its path in the data set; for an annotated photo, its file path.
         public let unreadableImages: [String]
 
         /// Creates a state.

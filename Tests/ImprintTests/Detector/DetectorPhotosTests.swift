@@ -153,6 +153,20 @@ import Testing
         }
     }
 
+    @Test("An annotated photo that became unreadable since the checkpoint is named by its file path")
+    func unreadableSinceCheckpoint() throws {
+        try withTemporaryFolder { folder in
+            let annotations = try annotatedFramesAndDiscs(in: folder, count: 18, seed: 1)
+            let task = try task(annotations)
+            let earlier = try read(task).checkpointImages
+            let photo = annotations.photos[3].url
+            let content = try Data(contentsOf: photo)
+            try content.prefix(content.count / 2).write(to: photo)
+            let images = try read(task, earlier: earlier).checkpointImages
+            #expect(earlier.change(to: images).description == "1 unreadable: \(photo.path)")
+        }
+    }
+
     @Test("Validation photos among the annotated photos are not trained on") func validationAmongAnnotations() throws {
         try withTemporaryFolder { folder in
             let all = try annotatedFramesAndDiscs(in: folder, count: 18, seed: 1)
