@@ -50,7 +50,7 @@ import Testing
         "The error about a checkpoint of other files describes them without digests",
         arguments: [
             ("artwork", "a (0123456789ab) of A", "a (ba9876543210) of A", otherFiles("artwork")),
-            ("boxes", "0123456789ab", "ba9876543210", otherFiles("boxes")),
+            ("boxes", "0123456789ab", "ba9876543210", otherFiles("photos or their boxes")),
             (
                 "network", "base 0123456789ab with head trained", "base ba9876543210 with head trained",
                 otherFiles("base model")

@@ -24,7 +24,9 @@ func withoutDigests(_ value: String) -> String {
 /// Returns the name of the files whose digests the value of a setting contains, such as "artwork"; nil if it does not describe files.
 func inputFiles(ofSetting name: String, value: String) -> String? {
     switch name {
-    case "artwork", "backgrounds", "boxes", "base model": name
+    case "artwork", "backgrounds", "base model": name
+    // The digest of the boxes includes the photos.
+    case "boxes": "photos or their boxes"
     case "network": value.hasPrefix("base ") ? "base model" : nil
     default: nil
     }
