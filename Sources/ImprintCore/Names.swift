@@ -6,6 +6,12 @@ package func precedes(_ first: String, _ second: String) -> Bool {
 /// Formats a count with its noun, such as "2 photos" and "1 byte".
 package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
+/// Joins the items of a list with commas and "and", such as "a, b and c".
+package func listed(_ items: [String]) -> String {
+    guard let last = items.last, items.count > 1 else { return items.first ?? "" }
+    return "\(items.dropLast().joined(separator: ", ")) and \(last)"
+}
+
 /// Formats the progress of a run, such as "3 of 20 epochs"; "5 epochs" if a resumed run has a smaller maximum than it had before.
 package func progressText(_ done: Int, of maximum: Int, _ noun: String) -> String {
     done > maximum ? counted(done, noun) : "\(done) of \(counted(maximum, noun))"

@@ -43,6 +43,10 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case classWithoutImages(folder: URL, label: String)
     /// The folder is a YOLO data set of photos with bounding boxes; `found` names the files or folders that show it.
     case hasBoxes(folder: URL, found: String)
+    /// The sub-folders are those of a dataset split rather than of labels.
+    ///
+    /// `splits` are their names, such as "train" and "val", and `labels` the names of the sub-folders that all of them have.
+    case splitFolders(folder: URL, splits: [String], labels: [String])
     /// The folder contains a name that is not UTF-8; in `name`, other bytes than printable ASCII are written as `\xE9`.
     case undecodableName(folder: URL, name: String)
     /// A folder of photos without labels has no photos; `reason` explains why.
@@ -124,6 +128,10 @@ extension ImageError {
         case .hasBoxes(let folder, let found):
             "\(folder.displayPath): found \(found) of a YOLO data set with bounding boxes, expected one sub-folder of photos per label. "
                 + "Use the data set as the annotations of a detector."
+        case .splitFolders(let folder, let splits, let labels):
+            "\(folder.displayPath): found the folders \(listed(splits)) of a dataset split, which have the same sub-folders of photos "
+                + "(\(labels.prefix(3).joined(separator: ", "))\(labels.count > 3 ? ", …" : "")). Expected one sub-folder of photos per "
+                + "label. Use \(Self.uses(of: splits, in: folder))."
         case .undecodableName(let folder, let name):
             "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. "
                 + "Expected names in UTF-8. Rename it."
@@ -159,6 +167,16 @@ extension ImageError {
         }
         let rest = groups.count > limit ? ["and \(counted(groups.count - limit, "more group"))"] : []
         return (groups.prefix(limit) + rest).joined(separator: "; ")
+    }
+
+    /// Returns the folders of a dataset split with their use, such as "data/train as the training photos".
+    private static func uses(of splits: [String], in folder: URL) -> String {
+        let uses = [("train", "training"), ("val", "validation"), ("test", "test")]
+        return listed(
+            uses.compactMap { key, use -> String? in
+                guard let name = splits.first(where: { BoxFormat.partKey(ofFolder: $0) == key }) else { return nil }
+                return "\(folder.appending(path: name).displayPath) as the \(use) photos"
+            })
     }
 
     /// Returns the message about photos whose label resembles a logo; `names` are the label and the logo in quotation marks.

@@ -31,8 +31,8 @@ public struct ImageFolder: Sendable {
     /// - Parameters:
     ///   - url: The folder.
     ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
-    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a YOLO data set or its parts, if it holds too few class folders, or if
-    ///   a class has a blank name or no images.
+    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a YOLO data set or its parts, if it holds too few class folders or the
+    ///   folders of a dataset split, such as train and val with the same classes, or if a class has a blank name or no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
@@ -45,6 +45,7 @@ public struct ImageFolder: Sendable {
         guard root.folders.count >= minimumClasses else {
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
+        try Self.checkSplits(root.folders, in: url)
         try Self.checkNames(root.folders, in: url)
         var classes: [(label: String, paths: [String])] = []
         for name in root.folders { classes.append((name, try filePaths(below: name, in: url))) }
@@ -142,6 +143,24 @@ public struct ImageFolder: Sendable {
 
     /// The maximum size of a file that is checked for the description of a data set, in bytes (1 MiB).
     private static let yamlByteLimit = 1 << 20
+
+    /// Checks that the sub-folders of a folder are labels rather than the parts of a dataset split.
+    ///
+    /// Folders such as train and val are labels if they have photos directly, or only in sub-folders with different names.
+    private static func checkSplits(_ folders: [String], in url: URL) throws(ImageError) {
+        let splits = folders.filter { BoxFormat.partKey(ofFolder: $0) != nil }
+        guard Set(splits.map { BoxFormat.partKey(ofFolder: $0) }).count > 1 else { return }
+        var common: [String]?
+        for split in splits {
+            var labels: [String] = []
+            for name in try FolderListing(url.appending(path: split)).folders where common?.contains(name) != false {
+                let paths = try filePaths(below: "\(split)/\(name)", in: url)
+                if paths.contains(where: { isImage(url.appending(path: $0)) }) { labels.append(name) }
+            }
+            common = labels
+        }
+        if let common, !common.isEmpty { throw .splitFolders(folder: url, splits: splits, labels: common) }
+    }
 
     /// Checks that no name is blank, and that no names are equal strings of different bytes.
     ///

@@ -104,6 +104,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case let error as ProcessFailedError: error.advice.hint
     case let error as ProcessMismatchError: hint(forDifferent: error.differences.map(\.property))
     case DrawingError.hasBoxes, ImageError.hasBoxes: annotationsHint
+    case ImageError.splitFolders(let folder, let splits, _): hint(forSplits: splits, in: folder, command)
     case let error as LabelListError: hint(forWrongList: error, command)
     case let error as LocatedError: hint(for: error.error, in: command)
     case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)
@@ -138,6 +139,18 @@ private func hint(forDifferent settings: [String]) -> String? {
 /// The hint about bounding boxes where something else is expected.
 let annotationsHint =
     "imprint train-detector --annotations trains a detector with it; evaluate and audit have the same option."
+
+/// Returns the argument and the option for the parts of a dataset split; nil if the subcommand has no validation set, or the split has none.
+private func hint(forSplits splits: [String], in folder: URL, _ command: any ParsableCommand.Type) -> String? {
+    func path(_ key: String) -> String? {
+        splits.first { BoxFormat.partKey(ofFolder: $0) == key }
+            .map { shellQuoted(folder.appending(path: $0).displayPath) }
+    }
+    guard CommandLineArguments.options(of: command).contains("--validation"), let training = path("train"),
+        let validation = path("val")
+    else { return nil }
+    return "Name the folders with \(training) --validation \(validation)."
+}
 
 /// Returns the subcommand or option that helps if a file of another kind was named as labelled photos; nil for a problem of the list itself.
 private func hint(forWrongList error: LabelListError, _ command: any ParsableCommand.Type) -> String? {

@@ -239,6 +239,20 @@ import Testing
         #expect(hint(for: ImageError.hasBoxes(folder: file, found: "data.yaml"))?.contains("--annotations") == true)
     }
 
+    @Test("The folders of a dataset split have a hint that names --validation if the subcommand has it") func splits() {
+        func error(_ splits: [String]) -> ImageError {
+            .splitFolders(folder: URL(filePath: "/my data"), splits: splits, labels: ["A"])
+        }
+        let splits = ["test", "train", "valid"]
+        for command in [TrainCommand.self, AuditCommand.self] as [any ParsableCommand.Type] {
+            #expect(
+                hint(for: error(splits), in: command)
+                    == "Name the folders with '/my data/train' --validation '/my data/valid'.")
+            #expect(hint(for: error(["test", "train"]), in: command) == nil)
+        }
+        #expect(hint(for: error(splits), in: PrepareCommand.self) == nil)
+    }
+
     /// The start of a ZIP archive from `torch.save`.
     private static let archive: [UInt8] =
         Array("PK\u{3}\u{4}\u{14}".utf8) + [UInt8](repeating: 0, count: 21)

@@ -144,7 +144,7 @@ import Testing
             (["images/train/a.jpg", "images/val/b.jpg", "labels/train/a.jpg", "labels/train/a.txt"], "images", nil),
             (["photos/train/a.jpg", "photos/val/b.jpg", "labels/train/a.txt"], "photos", nil),
             (["train/images/a.jpg", "train/labels/a.txt", "bus/b.jpg"], "", nil),
-            (["train/images/a.jpg", "val/images/b.jpg"], "", nil),
+            (["train/images/a.jpg", "val/photos/b.jpg"], "", nil),
         ] as [([String], String, String?)])
     func partsOfYOLO(paths: [String], path: String, found: String?) throws {
         try withFiles(paths) { root in
@@ -156,6 +156,42 @@ import Testing
                 #expect(error == found.map { ImageError.hasBoxes(folder: url, found: "the folders \($0)") })
             }
         }
+    }
+
+    @Test(
+        "The folders of a dataset split with the same labels are an error, and labels with the names of splits are not",
+        arguments: [
+            (
+                ["train/A/a.jpg", "train/B/b.jpg", "val/A/c.jpg", "val/B/d.jpg", "test/A/e.jpg", "test/B/f.jpg"],
+                ["test", "train", "val"], ["A", "B"]
+            ),
+            (["Training/A/x/a.jpg", "valid/A/b.jpg", "valid/B/c.jpg", "more/d.jpg"], ["Training", "valid"], ["A"]),
+            (["train/images/a.jpg", "val/images/b.jpg"], ["train", "val"], ["images"]),
+            (["train/a.jpg", "val/b.jpg", "test/c.jpg"], [], []),
+            (["train/old/a.jpg", "val/new/b.jpg"], [], []),
+            (["train/A/a.jpg", "val/A/notes.txt", "val/b.jpg"], [], []),
+            (["train/A/a.jpg", "train2/A/b.jpg"], [], []), (["train/A/a.jpg", "bus/A/b.jpg"], [], []),
+        ] as [([String], [String], [String])])
+    func splitFolders(paths: [String], splits: [String], labels: [String]) throws {
+        try withFiles(paths) { root in
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: root) }
+            switch folder {
+            case .success: #expect(splits.isEmpty)
+            case .failure(let error):
+                #expect(error == .splitFolders(folder: root, splits: splits, labels: labels))
+            }
+        }
+    }
+
+    @Test("The error about a dataset split names the use of each folder, and the first labels") func splitText() {
+        let folder = URL(filePath: "/data")
+        let error = ImageError.splitFolders(
+            folder: folder, splits: ["test", "train", "valid"], labels: ["A", "B", "C", "D"])
+        #expect(
+            error.description
+                == "/data: found the folders test, train and valid of a dataset split, which have the same sub-folders of photos (A, B, C, "
+                + "…). Expected one sub-folder of photos per label. Use /data/train as the training photos, /data/valid as the "
+                + "validation photos and /data/test as the test photos.")
     }
 
     @Test("A pipe or a device as the folder is an error that names its kind") func specialFiles() throws {
