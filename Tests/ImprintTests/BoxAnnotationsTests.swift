@@ -244,6 +244,21 @@ import Testing
     }
 
     @Test(
+        "The error about an unknown class number names the numbers",
+        arguments: [
+            ("[a]", "class 0"), ("[a, b]", "class 0 or 1"), ("[a, b, c]", "class 0 to 2"),
+            ("{0: a, 2: b}", "class 0 or 2"),
+            ("{0: a, 2: b, 5: c}", "class 0, 2 or 5"),
+        ])
+    func unknownClass(names: String, expected: String) throws {
+        try withAnnotatedPhotos(["data.yaml": "names: \(names)", "labels/a.txt": "7 .5 .5 .5 .5"]) { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
+            let text = "line 1 has the class 7, which has no name. Expected \(expected). "
+            #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test(
         "XML with comments, CDATA, references and attributes is read",
         arguments: [
             ("<name>a &amp; &lt;b&#62; &#x43;</name>", "a & <b> C"), ("<name a='1' b=\"&gt;/>\" >a</name >", "a"),

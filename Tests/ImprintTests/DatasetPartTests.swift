@@ -85,15 +85,15 @@ import Testing
             ("train: [images/train", "train does not end"),
             ("train: images/*.png", "data.yaml cannot have wildcards"),
             ("train: folder.txt", "line 2: the list names the folder "),
-            ("train: empty.txt", "empty.txt: the file: the list is empty. Expected one path of a photo per line"),
+            ("train: empty.txt", "empty.txt: the list is empty. Expected one path of a photo per line"),
             ("train: https://example.com/set.zip", "train: https://example.com/set.zip is a URL. Expected "),
             (
                 "path: https://example.com/set.zip\ntrain: photos",
                 "path: https://example.com/set.zip is a URL. Expected "
             ),
             ("path: images\ntrain: images/train", "set/images/images/train. Expected a folder of photos"),
-            ("train: []\nval: images/val", "the file: train names no path, but val does. Expected "),
-            ("train:\nval: images/val", "the file: train names no path, but val does. Expected "),
+            ("train: []\nval: images/val", "data.yaml: train names no path, but val does. Expected "),
+            ("train:\nval: images/val", "data.yaml: train names no path, but val does. Expected "),
         ])
     func errors(keys: String, text: String) throws {
         let lists = ["set/folder.txt": "\nimages/train\n", "set/empty.txt": "\n"]
@@ -126,9 +126,9 @@ import Testing
     @Test(
         "The error about a missing validation set names an empty key, and a key that does not exist",
         arguments: [
-            ("train: []", "the file: train names no path, and there is no key val, but test. "),
-            ("valid: ''", "the file: valid names no path, and there is no key train, but test. "),
-            ("val:\ntrain: null", "the file: val names no path, and train names no path, but test does. "),
+            ("train: []", "data.yaml: train names no path, and there is no key val, but test. "),
+            ("valid: ''", "data.yaml: valid names no path, and there is no key train, but test. "),
+            ("val:\ntrain: null", "data.yaml: val names no path, and train names no path, but test does. "),
         ])
     func emptyKeys(keys: String, text: String) throws {
         try withDataset(keys + "\ntest: images/test") { folder in
@@ -141,7 +141,10 @@ import Testing
 
     @Test(
         "A note names the empty keys if no key names photos",
-        arguments: [("train: []", "train names"), ("train:\nvalid: null", "train and valid name")])
+        arguments: [
+            ("train: []", "train names"), ("train:\nvalid: null", "train and valid name"),
+            ("train:\nval:\ntest:", "train, val and test name"),
+        ])
     func onlyEmptyKeys(keys: String, text: String) throws {
         try withDataset(keys) { folder in
             let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "set"), part: .training)
@@ -149,6 +152,25 @@ import Testing
             let note =
                 "data.yaml: \(text) no path, so data.yaml does not split the photos; a split needs paths, such as train: "
             #expect(annotations.warnings.contains { $0.contains(note) }, "\(annotations.warnings)")
+        }
+    }
+
+    @Test(
+        "The error about a part of a data set names the data.yaml above it, or else the content of a new one",
+        arguments: [
+            ("set/images", true), ("set/images/train", true), ("set", false),
+        ])
+    func withoutYAML(path: String, hasYAML: Bool) throws {
+        try withDataset("train: images/train") { folder in
+            if !hasYAML { try FileManager.default.removeItem(at: folder.appending(path: "set/data.yaml")) }
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: folder.appending(path: path))
+            }
+            let fix =
+                hasYAML
+                ? "set/data.yaml, which describes the data set."
+                : "Create a file data.yaml in the folder that lists the names of the classes in order: names: [cat, dog]"
+            #expect(error?.description.hasSuffix(fix) == true, "\(error?.description ?? "")")
         }
     }
 
@@ -160,6 +182,17 @@ import Testing
             let text =
                 "there is no key val or train, but test. Expected the photos of the validation set, such as val: "
             #expect(error?.description.contains(text) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test("The note about the parts that are read has commas and a single and") func notedParts() throws {
+        try withDataset("train: images/train\nval: images/val\ntest: images/test") { folder in
+            let set = folder.appending(path: "set")
+            let warnings = try BoxAnnotations(contentsOf: set).warnings
+            let note = try #require(warnings.first).replacing("/)", with: ")")
+            let photos = "\(set.path)/images"
+            let parts = "train (\(photos)/train), val (\(photos)/val) and test (\(photos)/test)"
+            #expect(note.hasSuffix("read the photos of \(parts)"), "\(note)")
         }
     }
 

@@ -197,10 +197,25 @@ public struct BoxAnnotations: Sendable {
             throw BoxAnnotationsError.unknownFormat(
                 file: url,
                 found: json.isEmpty
-                    ? "a folder without data.yaml, XML or JSON files" : "a folder with \(json.count) JSON files")
+                    ? "a folder without data.yaml, XML or JSON files" : "a folder with \(json.count) JSON files",
+                fix: json.isEmpty ? missingYAMLFix(url) : "")
         }
         let only = url.appending(path: json[0])
         return (only, try file(only, photos: photos, part: part))
+    }
+
+    /// Returns a sentence about the data.yaml of a folder without it, which may be a part of a YOLO data set; empty for other folders.
+    private static func missingYAMLFix(_ folder: URL) -> String {
+        // A part is a folder such as train, or images/train.
+        let parent = folder.absoluteURL.standardizedFileURL.deletingLastPathComponent()
+        let files = [parent, parent.deletingLastPathComponent()].flatMap { folder in
+            ["data.yaml", "data.yml"].map { folder.appending(path: $0) }
+        }
+        if let file = files.first(where: { FileStatus($0)?.isFile == true }) {
+            return "Use \(file.displayPath), which describes the data set."
+        }
+        guard FileStatus(folder.appending(path: "labels"))?.isFolder == true else { return "" }
+        return "Create a file data.yaml in the folder that lists the names of the classes in order: names: [cat, dog]"
     }
 
     private static func file(_ url: URL, photos: URL?, part: DatasetPart?) throws -> AnnotationContents {

@@ -12,11 +12,11 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
     case tooLargeForMemory(file: URL, byteCount: Int, needed: Int)
     /// The folder of the photos is a file or does not exist; `found` describes it.
     case noPhotoFolder(file: URL, found: String)
-    /// A file or folder does not have a known format; `found` describes it.
-    case unknownFormat(file: URL, found: String)
+    /// A file or folder does not have a known format; `found` describes it, and `fix` is a sentence about the fix, or empty.
+    case unknownFormat(file: URL, found: String, fix: String = "")
     /// A file cannot be parsed; `format` is JSON, XML, YAML or text.
     case invalidSyntax(file: URL, format: String, reason: String)
-    /// An entry is incomplete or has a value of the wrong type.
+    /// An entry is incomplete or has a value of the wrong type; `entry` is empty if the whole file is concerned.
     case invalidEntry(file: URL, entry: String, found: String, expected: String)
     /// Two entries have the same id.
     case duplicateID(file: URL, entry: String, id: String)
@@ -48,13 +48,14 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
                 + "which is not available. Free memory, or split the data set."
         case .noPhotoFolder(let file, let found):
             "\(file.displayPath): found \(found). Expected the folder of the photos. Check the path."
-        case .unknownFormat(let file, let found):
+        case .unknownFormat(let file, let found, let fix):
             "\(file.displayPath): found \(found). Expected COCO or Create ML JSON, a Pascal VOC file or folder of XML, "
-                + "or a YOLO folder with data.yaml."
+                + "or a YOLO folder with data.yaml.\(fix.isEmpty ? "" : " \(fix)")"
         case .invalidSyntax(let file, let format, let reason):
             "\(file.displayPath): the file is not valid \(format): \(reason). Export the annotations again."
         case .invalidEntry(let file, let entry, let found, let expected):
-            "\(file.displayPath): \(entry): \(found). Expected \(expected). Correct the entry."
+            "\(file.displayPath): \(entry.isEmpty ? "" : "\(entry): ")\(found). Expected \(expected). "
+                + "Correct the \(entry.isEmpty ? "file" : "entry")."
         case .duplicateID(let file, let entry, let id):
             "\(file.displayPath): \(entry): an earlier entry has the id \(id), too. Expected unique ids. "
                 + "Correct one of the ids."

@@ -178,16 +178,15 @@ func decodeJSON<Value: Decodable>(
     }
 }
 
-/// Returns a path as in "annotations[12].bbox".
+/// Returns a path as in "annotations[12].bbox"; empty for the whole file.
 private func jsonPath(_ path: [any CodingKey]) -> String {
-    let text = path.reduce(into: "") { text, key in
+    path.reduce(into: "") { text, key in
         if let index = key.intValue {
             text += "[\(index)]"
         } else {
             text += (text.isEmpty ? "" : ".") + key.stringValue
         }
     }
-    return text.isEmpty ? "the file" : text
 }
 
 // MARK: - Writing

@@ -75,7 +75,7 @@ struct DataYAML {
         let empty = DatasetPart.allCases.compactMap { emptyKeys[$0] }
         if parts.isEmpty, !empty.isEmpty {
             warnings.append(
-                "\(empty.joined(separator: " and ")) \(empty.count == 1 ? "names" : "name") no path, so data.yaml does not split the "
+                "\(listed(empty)) \(empty.count == 1 ? "names" : "name") no path, so data.yaml does not split the "
                     + "photos; a split needs paths, such as train: images/train")
         }
     }
@@ -137,7 +137,7 @@ struct DataYAML {
 
     private func fail(_ found: String, key: String = "names", line: Int?) -> BoxAnnotationsError {
         .invalidEntry(
-            file: file, entry: line.map { "line \($0)" } ?? "the file", found: found,
+            file: file, entry: line.map { "line \($0)" } ?? "", found: found,
             expected: key == "names"
                 ? "the names of the classes, such as names: [cat, dog]" : "a path, such as train: images/train")
     }
@@ -145,7 +145,7 @@ struct DataYAML {
     /// Returns the end of a sentence about keys that do not exist, which names the keys that resemble them.
     func misspelt(_ missing: [String]) -> String {
         let keys = misspeltKeys.filter { missing.contains($0.known) }.map(\.key)
-        return keys.isEmpty ? "" : ", but the similar key \(keys.joined(separator: " and "))"
+        return keys.isEmpty ? "" : ", but the similar key \(listed(keys))"
     }
 
     // MARK: Names

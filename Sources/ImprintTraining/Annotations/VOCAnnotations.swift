@@ -115,7 +115,7 @@ private struct VOCFile {
 
     private mutating func start(_ name: String, _ path: [String]) throws(BoxAnnotationsError) {
         if path.count == 1, name != "annotation" {
-            throw fail("the file", "the root element is \(name.prefix(40))", expected: "the element annotation")
+            throw fail("", "the root element is \(name.prefix(40))", expected: "the element annotation")
         }
         if path == ["annotation", "object"] {
             objects += 1

@@ -77,11 +77,11 @@ struct YOLOAnnotations {
             }
         }
         contents.folders.append(base)
-        contents.warnings.note(.parts, "read the photos of \(names.joined(separator: " and "))")
+        contents.warnings.note(.parts, "read the photos of \(listed(names))")
         if let list = emptyLists.first {
             guard !contents.photos.isEmpty else {
                 throw BoxAnnotationsError.invalidEntry(
-                    file: list, entry: "the file", found: "the list is empty", expected: "one path of a photo per line")
+                    file: list, entry: "", found: "the list is empty", expected: "one path of a photo per line")
             }
             let paths = emptyLists.map(\.displayPath).joined(separator: ", ")
             contents.warnings.note(.emptyLists, "\(counted(emptyLists.count, "list")) without photos (\(paths))")
@@ -107,7 +107,7 @@ struct YOLOAnnotations {
             let conjunction = yaml.misspelt(keys).isEmpty ? ", but" : " and"
             let other = available[0].yamlKey + (keys.isEmpty ? " does" : "")
             throw .invalidEntry(
-                file: file, entry: "the file",
+                file: file, entry: "",
                 found: "\(problems.joined(separator: ", and "))\(conjunction) \(other)",
                 expected: "the photos of the \(part) set, such as \(part.yamlKey): images/\(part.yamlKey)")
         }
@@ -208,7 +208,7 @@ struct YOLOAnnotations {
         try Self.check([coverage], &contents.warnings)
         guard photoFolder == nil else { return }
         if splits.count > 1 {
-            let names = splits.values.joined().sorted(by: precedes).joined(separator: " and ")
+            let names = listed(splits.values.joined().sorted(by: precedes))
             contents.warnings.note(
                 .severalSplits,
                 "the file does not say which photos are for training, so the photos in the folders \(names) are read together. To read "
@@ -273,6 +273,20 @@ struct YOLOAnnotations {
         return candidates
     }
 
+    /// The class numbers with a name in an error, such as "class 0 to 4" or "class 0 or 2".
+    private var classNumbers: String {
+        let numbers = names.keys.sorted()
+        guard let first = numbers.first, let last = numbers.last, numbers.count > 1 else {
+            return "class \(numbers.first ?? 0)"
+        }
+        if numbers.count > 2, last - first == numbers.count - 1 { return "class \(first) to \(last)" }
+        let limit = 20
+        if numbers.count > limit {
+            return "one of the \(numbers.count) classes of \(file.lastPathComponent), \(first) to \(last) with gaps"
+        }
+        return "class \(numbers.dropLast().map(String.init).joined(separator: ", ")) or \(last)"
+    }
+
     /// Reads the boxes in a text file.
     private func boxes(_ url: URL) throws(BoxAnnotationsError) -> [StatedBox] {
         var boxes: [StatedBox] = []
@@ -292,11 +306,7 @@ struct YOLOAnnotations {
                 throw fail("\"\(invalid.prefix(40))\" is not a number")
             }
             guard let id = Int(exactly: number), let label = names[id] else {
-                let known =
-                    names.count == 1
-                    ? "class \(names.keys.first ?? 0)"
-                    : "one of the \(names.count) classes of \(file.lastPathComponent)"
-                throw .unknownClass(file: url, entry: entry, id: String(first.prefix(40)), known: known)
+                throw .unknownClass(file: url, entry: entry, id: String(first.prefix(40)), known: classNumbers)
             }
             switch numbers.count {
             case 4:
