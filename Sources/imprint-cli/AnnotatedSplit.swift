@@ -55,9 +55,14 @@ struct AnnotatedSplit {
         }
     }
 
-    /// Throws `ValidationError` if the validation set `url` has all photos of the annotations.
+    /// Throws `ValidationError` if the validation set `url` has all photos of the annotations, which also stand for a missing key val.
     func requireTrainingPhotos(validation url: URL?) throws {
         guard let url, let validation, Self.contains(validation, training) else { return }
+        guard validation.availableParts.isEmpty || validation.availableParts.contains(.validation) else {
+            throw ValidationError(
+                "--validation: \(url.displayPath) names no validation set, expected the key val. Add the key with the path of the photos, "
+                    + "such as val: images/val, or name a folder of validation photos.")
+        }
         throw Self.noTrainingPhotos(training, url)
     }
 

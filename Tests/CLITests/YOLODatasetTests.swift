@@ -71,6 +71,17 @@ import Testing
         }
     }
 
+    @Test("A validation set without the key val is an error that names the key") func missingValidation() throws {
+        try withDataset("train: images/train\ntest: images/val") { folder in
+            let run = try imprint(
+                "train-detector", "--annotations", "set/data.yaml", "--validation", "set/data.yaml", "--output",
+                "m.imprint", folder: folder)
+            #expect(run.status == 64, "\(run.errors)")
+            #expect(
+                run.errors.contains("set/data.yaml names no validation set, expected the key val. "), "\(run.errors)")
+        }
+    }
+
     @Test("Notes about the keys of data.yaml are printed once, and those about both parts of the split are printed")
     func notesOfKeys() throws {
         try withDataset("train: images/train\nval: images/val\nnc: 3\ntset: images/other") { folder in

@@ -174,6 +174,17 @@ import Testing
         }
     }
 
+    @Test(
+        "If the only key of a part is misspelt, a note says that all photos are read",
+        arguments: [("tain: images/train", true), ("tain: images/train\nval: images/val", false), ("pth: .", false)])
+    func misspeltPart(keys: String, readsAll: Bool) throws {
+        try withDataset(keys) { folder in
+            let warnings = try BoxAnnotations(contentsOf: folder.appending(path: "set")).warnings
+            let text = "; all photos are read, including those for validation and testing, because no key names the "
+            #expect(warnings.contains { $0.contains(text) } == readsAll, "\(warnings)")
+        }
+    }
+
     @Test("The error about a missing validation set names the keys that can name it") func missingValidation() throws {
         try withDataset("test: images/test") { folder in
             let error = #expect(throws: BoxAnnotationsError.self) {

@@ -88,6 +88,12 @@ struct DataYAML {
     /// The keys that Imprint reads.
     private static let knownKeys = ["path", "train", "val", "test", "names", "nc", "kpt_shape"] + validationAliases
 
+    /// Whether a misspelt key probably names the photos of a part.
+    var hasMisspeltPart: Bool {
+        let keys = DatasetPart.allCases.map(\.yamlKey) + Self.validationAliases
+        return misspeltKeys.contains { keys.contains($0.known) }
+    }
+
     /// Returns the keys at the start of lines, with the numbers of their lines, from 1.
     private static func keys(in lines: [Substring]) -> [(name: String, line: Int)] {
         lines.enumerated().compactMap { index, line -> (name: String, line: Int)? in

@@ -32,7 +32,13 @@ struct YOLOAnnotations {
         for (_, name) in names.sorted(by: { $0.key < $1.key }) where !unique.insert(name).inserted {
             contents.warnings.add(.equalNames, name)
         }
-        if !yaml.warnings.isEmpty { contents.warnings.note(.keys, yaml.warnings.joined(separator: "; ")) }
+        var warnings = yaml.warnings
+        if photoFolder == nil, yaml.parts.isEmpty, yaml.hasMisspeltPart {
+            warnings.append(
+                "all photos are read, including those for validation and testing, because no key names the training photos; correct the key"
+            )
+        }
+        if !warnings.isEmpty { contents.warnings.note(.keys, warnings.joined(separator: "; ")) }
         if photoFolder == nil, !yaml.parts.isEmpty {
             try addParts(to: &contents)
         } else {
