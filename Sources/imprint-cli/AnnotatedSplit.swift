@@ -19,15 +19,15 @@ struct AnnotatedSplit {
     ///   - url: A folder with some of the photos of the data set, or other annotations; nil without --validation.
     ///   - part: The part of the annotations to read without --validation; nil for all parts.
     ///   - usesValidationPart: Whether, without --validation, the key `val` of data.yaml names the validation set.
-    ///   - reader: Reads annotations. Their warnings are printed as notes, equal ones of several parts once.
+    ///   - reader: Reads annotations. Their warnings are printed, equal ones of several parts once.
     /// - Throws: `ValidationError` if the folder has all photos of the annotations, and the errors of `reader`.
     init(
         _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool, reader: Reader
     ) throws {
-        var noted: Set<String> = []
+        var printed: Set<String> = []
         func read(_ annotations: URL, _ photos: URL?, _ part: DatasetPart?) throws -> BoxAnnotations {
             let boxes = try reader(annotations, photos, part)
-            for warning in boxes.warnings where noted.insert(warning).inserted { Terminal.warn("Note: \(warning)") }
+            boxes.printWarnings(besides: &printed)
             return boxes
         }
         guard let url else {
@@ -35,7 +35,7 @@ struct AnnotatedSplit {
             let hasPart = usesValidationPart && boxes.availableParts.contains(.validation)
             let others = try hasPart ? read(annotations, nil, .validation) : nil
             let isEqual = others.map { Self.contains($0, boxes) } ?? false
-            if isEqual { Terminal.warn("Note: val has all photos of train, so some of them are held out instead.") }
+            if isEqual { Terminal.warn("val has all photos of train, so some of them are held out instead.") }
             (training, validation) = (boxes, isEqual ? nil : others)
             return
         }
@@ -66,13 +66,13 @@ struct AnnotatedSplit {
         throw Self.noTrainingPhotos(training, url)
     }
 
-    /// Notes the number of photos that are in both sets, because training leaves them out of the training set.
-    func noteSharedPhotos() {
+    /// Warns about photos that are in both sets, because training leaves them out of the training set.
+    func warnAboutSharedPhotos() {
         guard let validation else { return }
         let count = Self.sharedCount(validation, training)
         guard count > 0 else { return }
         Terminal.warn(
-            "Note: \(counted(count, "photo")) \(count == 1 ? "is" : "are") in both the training and the validation set, and only used for "
+            "\(counted(count, "photo")) \(count == 1 ? "is" : "are") in both the training and the validation set, and only used for "
                 + "validation.")
     }
 
@@ -91,5 +91,24 @@ struct AnnotatedSplit {
     private static func sharedCount(_ annotations: BoxAnnotations, _ others: BoxAnnotations) -> Int {
         let photos = Set(annotations.photos.map { $0.url.resolvingSymlinksInPath() })
         return others.photos.count { photos.contains($0.url.resolvingSymlinksInPath()) }
+    }
+}
+
+extension BoxAnnotations {
+    /// Prints the warnings; with --quiet, without the parts of the dataset split that were read.
+    func printWarnings() {
+        var printed: Set<String> = []
+        printWarnings(besides: &printed)
+    }
+
+    /// Prints the warnings that were not printed before, and adds them to `printed`.
+    fileprivate func printWarnings(besides printed: inout Set<String>) {
+        for warning in warnings where printed.insert(warning).inserted {
+            if warning == partsLine {
+                Terminal.note("Note: \(warning)")
+            } else {
+                Terminal.warn(warning)
+            }
+        }
     }
 }

@@ -101,7 +101,7 @@ struct ArtworkOptions: ParsableArguments {
     func load() throws -> [String: [Artwork]] {
         try artwork.reduce(into: [:]) { artworks, named in
             let artwork = try Artwork.load(named: named.source)
-            for note in artwork.notes { Terminal.warn("Note: \(note)") }
+            for note in artwork.notes { Terminal.warn(note) }
             artworks[named.label, default: []].append(artwork)
         }
     }

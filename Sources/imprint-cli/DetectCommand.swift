@@ -178,7 +178,7 @@ struct DetectCommand: ParsableCommand {
         let artwork = try artworkOptions.load()
         let features = try features()
         if let base, base != builtInBaseName, !features.isCalibrated {
-            Terminal.warn(
+            Terminal.note(
                 "Note: the confidences are estimates, because Imprint does not know how the base model \(base) scores photos without a logo."
             )
         }

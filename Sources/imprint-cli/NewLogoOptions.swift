@@ -71,7 +71,7 @@ struct NewLogoOptions: ParsableArguments {
         let boxes = try annotations.map {
             try BoxAnnotations(contentsOf: URL(filePath: $0), part: .training, threads: threads)
         }
-        for warning in boxes?.warnings ?? [] { Terminal.warn("Note: \(warning)") }
+        boxes?.printWarnings()
         var configuration = DetectorPersonalizer.Configuration()
         configuration.threads = threads
         return try DetectorPersonalizer(

@@ -182,9 +182,9 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             return boxes
         }
         try split.requireTrainingPhotos(validation: dataset.validationFolder)
-        split.noteSharedPhotos()
+        split.warnAboutSharedPhotos()
         if hasFolds, split.training.availableParts.contains(.validation) {
-            Terminal.warn("Note: --folds splits the photos of train, and does not read those of val.")
+            Terminal.note("Note: --folds splits the photos of train, and does not read those of val.")
         }
         return (split.training, split.validation)
     }

@@ -88,7 +88,7 @@ import Testing
             for command in ["train-detector --output m.imprint --epochs 1", "audit --validation set/data.yaml"] {
                 let run = try shell("$imprint \(command) --annotations set/data.yaml", folder: folder)
                 #expect(run.status == 0, "\(run.errors)")
-                let notes = run.errors.split(separator: "\n").filter { $0.hasPrefix("Note: ") }
+                let notes = run.errors.split(separator: "\n")
                 let keys = "ignored the key tset, which resembles test; nc is 3, but names has 1 name"
                 #expect(notes.count { $0.hasSuffix(keys) } == 1, "\(notes)")
                 for part in ["train", "val"] {
@@ -98,12 +98,25 @@ import Testing
         }
     }
 
+    @Test(
+        "--quiet omits the note about the parts of data.yaml, but not the warning about its keys",
+        arguments: [
+            "evaluate d.imprint", "train-detector --output m.imprint --epochs 1", "audit --validation set/data.yaml",
+        ])
+    func quiet(command: String) throws {
+        try withDataset("train: images/train\nval: images/val\nnc: 3") { folder in
+            let run = try shell("$imprint \(command) --annotations set/data.yaml --quiet", folder: folder)
+            #expect(run.status == 0 && run.errors.contains("data.yaml: nc is 3"), "\(run.errors)")
+            #expect(!run.errors.contains("Note: ") && !run.errors.contains("read the photos of"), "\(run.errors)")
+        }
+    }
+
     @Test("If val has the same photos as train, train-detector holds out some of them instead") func equalParts() throws
     {
         try withDataset("train: images/train\nval: images/train") { folder in
             let run = try imprint(
                 "train-detector", "--annotations", "set", "--output", "m.imprint", "--epochs", "1", folder: folder)
-            #expect(run.status == 0 && run.errors.contains("Note: val has all photos of train"), "\(run.errors)")
+            #expect(run.status == 0 && run.errors.contains("val has all photos of train"), "\(run.errors)")
         }
     }
 
@@ -111,7 +124,7 @@ import Testing
         try withDataset("train: [images/train, images/other]\nval: [images/val, images/other]") { folder in
             let run = try imprint(
                 "train-detector", "--annotations", "set", "--output", "m.imprint", "--epochs", "1", folder: folder)
-            let note = "Note: 1 photo is in both the training and the validation set, and only used for validation."
+            let note = "1 photo is in both the training and the validation set, and only used for validation."
             #expect(run.status == 0 && run.errors.contains(note), "\(run.errors)")
         }
     }

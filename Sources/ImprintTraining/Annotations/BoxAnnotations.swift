@@ -30,6 +30,8 @@ public struct BoxAnnotations: Sendable {
     /// The problems that reading resolved, such as clipped or dropped boxes: one line for each kind of problem, with
     /// examples.
     public let warnings: [String]
+    /// The line of `warnings` that names the parts of the dataset split that were read, which is no problem; nil without it.
+    package let partsLine: String?
     /// The photos that are missing or unreadable, with the reasons; their boxes are not in `photos`.
     public let skipped: [SkippedImage]
 
@@ -73,6 +75,7 @@ public struct BoxAnnotations: Sendable {
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
+        partsLine = nil
         (availableParts, statedParts, sharedPhotos) = ([], [:], [:])
     }
 
@@ -160,6 +163,7 @@ public struct BoxAnnotations: Sendable {
         photos = collector.photos
         warnings = collector.warnings.lines(
             file: collector.source, isAudited: collector.recordsProblems)
+        partsLine = collector.warnings.partsLine(file: collector.source)
         skipped = collector.skipped
         name = collector.source.displayPath
         problems = collector.problems

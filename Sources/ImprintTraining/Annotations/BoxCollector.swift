@@ -96,6 +96,9 @@ struct AnnotationWarnings {
     /// Adds a note, without a full stop.
     mutating func note(_ kind: Note, _ text: String) { notes[kind] = text }
 
+    /// Returns the line about the parts of the dataset split that were read, which is no problem; nil if the file names no parts.
+    func partsLine(file: URL) -> String? { notes[.parts].map { "\(file.displayPath): \($0)" } }
+
     /// The kinds of problems that an audit reports one by one.
     private static let audited: Set<Kind> = [
         .clipped, .notFinite, .notPositive, .outside, .swapped, .ambiguous, .scaled, .withoutBoxes,
