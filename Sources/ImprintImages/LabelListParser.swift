@@ -18,8 +18,7 @@ struct LabelListParser {
     /// Reads the file.
     init(_ file: URL) throws {
         self.file = file
-        let all = try ImageFile.read(file)
-        bytes = all.starts(with: [0xEF, 0xBB, 0xBF]) ? all[3...] : all[...]
+        bytes = try ImageFile.read(file).withoutByteOrderMark
     }
 
     func entries() throws(LabelListError) -> [LabelListEntry] {

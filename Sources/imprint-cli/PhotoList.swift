@@ -53,7 +53,7 @@ final class PhotoList {
         var line = line
         if !isNullSeparated {
             // Lists from Windows start with a byte-order mark, and their lines end in CRLF.
-            if isAtStart, line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+            if isAtStart { line = line.withoutByteOrderMark }
             if line.last == UInt8(ascii: "\r") { line = line.dropLast() }
         }
         isAtStart = false

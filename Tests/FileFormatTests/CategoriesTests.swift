@@ -102,6 +102,14 @@ import Testing
         }
     }
 
+    @Test("A file may start with a byte order mark") func byteOrderMark() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "groups.json")
+            try Data("\u{FEFF}{\"a\": [\"b\"]}".utf8).write(to: url)
+            #expect(try Categories(contentsOf: url, labels: ["b"]).labels == ["a": ["b"]])
+        }
+    }
+
     @Test(
         "Files without categories are rejected with an example",
         arguments: ["", "[]", "{\"a\": 1}", "{\"a\": [1]}", "{\"a\": [\"b\"]"])

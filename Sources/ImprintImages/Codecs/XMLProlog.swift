@@ -12,8 +12,7 @@ enum XMLProlog: Equatable {
     ///   - bytes: The start of the text.
     ///   - isWhole: Whether no more bytes follow; otherwise a name at the end may be incomplete.
     init(_ bytes: [UInt8], isWhole: Bool) {
-        var rest = bytes[...]
-        if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }
+        var rest = bytes.withoutByteOrderMark
         while true {
             rest = rest.drop { $0 == 0x20 || (0x09...0x0D).contains($0) }
             guard let first = rest.first else {

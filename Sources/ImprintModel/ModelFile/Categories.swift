@@ -82,7 +82,7 @@ public struct Categories: Hashable, Sendable {
             let cause = if case .cannotRead(_, let reason) = error { reason } else { "\(error)".clause }
             throw CategoriesError("the file cannot be read: \(cause). Check the name and that it is a file", in: path)
         }
-        guard let data else {
+        guard let data = data.map({ Data($0.withoutByteOrderMark) }) else {
             throw CategoriesError(
                 "the file has more than \(Self.maximumByteCount) bytes, expected a smaller JSON object, such as \(Self.example). Check the name",
                 in: path)

@@ -257,8 +257,8 @@ func annotationData(_ url: URL) throws(BoxAnnotationsError) -> Data {
         throw .tooLargeForMemory(file: url, byteCount: status.size, needed: needed)
     }
     do {
-        let data = try Data(contentsOf: url)
-        return data.starts(with: [0xEF, 0xBB, 0xBF]) ? Data(data.dropFirst(3)) : data
+        let text = try Data(contentsOf: url).withoutByteOrderMark
+        return text.startIndex == 0 ? text : Data(text)
     } catch {
         throw .unreadable(file: url, reason: reason(of: error))
     }
