@@ -13,6 +13,9 @@ final class PhotoList {
     /// The maximum length of a path, in bytes; no supported system has longer ones.
     static let pathLimit = 1 << 15
 
+    /// The maximum number of bytes without a path, of a long line or of empty ones; devices such as `/dev/zero` never end.
+    static let gapLimit = 1 << 20
+
     private let name: String
     private let descriptor: Int32
     private let isNullSeparated: Bool
@@ -20,6 +23,8 @@ final class PhotoList {
     private var start = 0
     private var isAtEnd = false
     private var isAtStart = true
+    /// The number of bytes since the last line that is not empty.
+    private var gap = 0
 
     /// Opens a list.
     /// - Parameters:
@@ -40,11 +45,15 @@ final class PhotoList {
     deinit { if descriptor != STDIN_FILENO && descriptor >= 0 { close(descriptor) } }
 
     /// Returns the next line that is not empty; nil at the end, or if `isStopped` returns true while the list waits for more input.
-    /// - Throws: `FileError.cannotRead`.
+    /// - Throws: `FileError.cannotRead`, also if more than `gapLimit` bytes have no path.
     func next(isStopped: () -> Bool) throws(FileError) -> Entry? {
         while true {
             guard let line = try nextLine(isStopped) else { return nil }
-            if let entry = entry(line) { return entry }
+            if let entry = entry(line) {
+                gap = 0
+                return entry
+            }
+            try addToGap(line.count + 1)
         }
     }
 
@@ -61,9 +70,7 @@ final class PhotoList {
         guard line.count <= Self.pathLimit else {
             return .invalid(
                 String(decoding: line.prefix(80), as: UTF8.self) + "…",
-                reason: "the line has more than \(Self.pathLimit) bytes, which no path has. "
-                    + (isNullSeparated
-                        ? "Leave out --null if newlines separate the paths." : "Add --null if NUL separates the paths.")
+                reason: "the line has more than \(Self.pathLimit) bytes, which no path has. \(separatorAdvice.sentence)"
             )
         }
         guard let path = String(validating: line, as: UTF8.self) else {
@@ -74,6 +81,19 @@ final class PhotoList {
             return .invalid(path, reason: "the path contains a NUL. Add --null if NUL separates the paths.")
         }
         return .path(path)
+    }
+
+    /// Counts bytes that are not part of a path.
+    private func addToGap(_ count: Int) throws(FileError) {
+        gap += count
+        guard gap > Self.gapLimit else { return }
+        throw .cannotRead(
+            path: name,
+            reason: "it has no path in more than \(Self.gapLimit) bytes, expected a list of paths; \(separatorAdvice)")
+    }
+
+    private var separatorAdvice: String {
+        isNullSeparated ? "leave out --null if newlines separate the paths" : "add --null if NUL separates the paths"
     }
 
     /// Returns the bytes up to the next separator; only the start of a line that is much longer than a path.
@@ -92,6 +112,7 @@ final class PhotoList {
                 return tooLong ?? (start < bytes.count ? bytes[start...] : nil)
             }
             if bytes.count - start > 2 * Self.pathLimit {
+                try addToGap(bytes.count - start)
                 tooLong = tooLong ?? bytes[start...]
                 start = bytes.count
             }

@@ -239,6 +239,11 @@ import Testing
             ("photos --shard 0/2", 64, "expected I/N"), ("photos --shard 3/2", 64, "expected I/N"),
             ("photos --shard 2", 64, "expected I/N"), ("--files-from missing.txt", 1, "missing.txt: cannot be read"),
             ("--files-from photos", 1, "photos: cannot be read"), ("empty", 1, "it holds none"),
+            (
+                "--files-from /dev/zero", 1,
+                "has no path in more than 1048576 bytes, expected a list of paths; add --null"
+            ),
+            ("--files-from /dev/zero -0", 1, "has no path in more than 1048576 bytes, expected a list of paths"),
             ("--files-from ''", 64, "A path is empty"), ("photos --json --csv", 64, "found both"),
         ])
     func wrongInputs(arguments: String, status: Int, message: String) throws {
