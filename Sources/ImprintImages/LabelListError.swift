@@ -9,7 +9,7 @@ public struct LabelListError: DescribedError, Equatable {
         case notText
         /// Nothing is at the path of the list or folder of photos, or permissions do not allow reading it.
         case missing
-        /// The file is neither CSV nor JSON; `found` describes it ("a JPEG image", "a ZIP archive", "a pipe").
+        /// The file is neither CSV nor JSON; `found` describes it ("a JPEG image", "a ZIP archive", "a pipe", "empty").
         case otherKind(found: String)
         /// The file has bounding boxes instead of labels; `format` is COCO, Create ML, Pascal VOC or YOLO.
         case hasBoxes(format: String)

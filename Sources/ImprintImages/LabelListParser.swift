@@ -26,7 +26,8 @@ struct LabelListParser {
         switch kind {
         case .text(.xml) where BoxFormat(bytes, of: file) == .pascalVOC:
             throw fail(.hasBoxes(format: BoxFormat.pascalVOC.rawValue))
-        case .text(.empty), .text(.whiteSpace), .text(.json), .text(.plain), .unknown: break
+        case .text(.empty): throw fail(.otherKind(found: "empty"))
+        case .text(.whiteSpace), .text(.json), .text(.plain), .unknown: break
         default: throw fail(.otherKind(found: kind.name))
         }
         guard String(validating: bytes, as: UTF8.self) != nil, !bytes.contains(0) else { throw fail(.notText) }

@@ -163,6 +163,7 @@ private func hint(forWrongList error: LabelListError, _ command: any ParsableCom
     switch FileKind(contentsOf: error.file) {
     case .checkpoint?:
         return "\(resumingCommand(path)) continues the run; --checkpoint names the folder of the checkpoint."
+    case .personalization?: return personalizationHint(path, command)
     case .model(.safetensors)? where ModelFile.isModelFile(at: error.file):
         if (try? ModelFile(contentsOf: error.file))?.head.locatesObjects == true {
             return "imprint detect runs the detector."

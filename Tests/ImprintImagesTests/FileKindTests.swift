@@ -38,6 +38,9 @@ import Testing
             ([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A], .model(.hdf5)),
             (Array("@\0\0\0\0\0\0\0{}".utf8), .model(.safetensors)),
             (Array("@\0\0\0\0\0\0\0{\"__metadata__\":{\"imprint.checkpoint\":\"3\"}}".utf8), .checkpoint),
+            (metadataStart("\"imprint.base\":\"0\",\"imprint.columns\":\"[]\""), .personalization),
+            (metadataStart("\"imprint.base\":\"0\",\"imprint.digest\":\"0\""), .model(.safetensors)),
+            (metadataStart("\"imprint.digest\":\"0\",\"imprint.features\":\"1\""), .featureCache),
             ([0x1F, 0x8B, 8, 0], .gzip),
             ([0x93] + Array("NUMPY\u{1}\0v\0{'descr'".utf8), .numPy),
             ([0x80, 4, 0x95, 13, 0, 0, 0, 0, 0, 0, 0, 0x8C], .pickle),
@@ -47,6 +50,10 @@ import Testing
             ([0x80, 6], .unknown), ([0, 1, 2, 3], .unknown),
         ] as [([UInt8], FileKind)])
     func kinds(content: [UInt8], expected: FileKind) throws { #expect(try kind(of: content) == expected) }
+
+    private static func metadataStart(_ members: String) -> [UInt8] {
+        Array("@\0\0\0\0\0\0\0{\"__metadata__\":{\(members)}}".utf8)
+    }
 
     /// The name of the first file, and the signature at byte 257.
     private static let tarStart: [UInt8] =

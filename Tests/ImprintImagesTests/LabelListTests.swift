@@ -92,7 +92,7 @@ import Testing
             ("<?xml version=\"1.0\"?>\n<plist/>", nil, .otherKind(found: "XML")),
             ("<!doctype html><html></html>", nil, .otherKind(found: "a web page (HTML)")),
             ("photo,label\na.jpg,cat\nb.jpg,cat\n./a.jpg,dog\n", 4, .differentLabels(photo: "./a.jpg", line: 2)),
-            ("photo,label\n", nil, .noPhotos), ("", nil, .noPhotos), ("[]", nil, .noPhotos),
+            ("photo,label\n", nil, .noPhotos), ("", nil, .otherKind(found: "empty")), ("[]", nil, .noPhotos),
             ("photo,label\na.jpg,cat\n", nil, .tooFewLabels(found: ["cat"], minimum: 2)),
             ("photo,labels\na.jpg,cat\nb.jpg,cat\n", nil, .tooFewLabels(found: ["cat"], minimum: 2)),
             ("photo,labels\na.jpg,\nb.jpg,\n", nil, .tooFewLabels(found: [], minimum: 1)),

@@ -11,6 +11,10 @@ package enum FileKind: Equatable, Sendable {
     case model(ModelFormat)
     /// The checkpoint of a training run, a safetensors file.
     case checkpoint
+    /// A personalization, a safetensors file.
+    case personalization
+    /// A cache of the features of photos, a safetensors file.
+    case featureCache
     /// Text that may be a list or annotations.
     case text(TextFormat)
     case webPage
@@ -88,7 +92,9 @@ package enum FileKind: Equatable, Sendable {
     }
 
     /// Whether the file is a safetensors file.
-    package var isSafetensors: Bool { self == .model(.safetensors) || self == .checkpoint }
+    package var isSafetensors: Bool {
+        [.model(.safetensors), .checkpoint, .personalization, .featureCache].contains(self)
+    }
 
     /// Whether the file is an image, supported or not.
     package var isImage: Bool {
@@ -107,6 +113,8 @@ package enum FileKind: Equatable, Sendable {
         case .drawing: "an SVG drawing"
         case .model(let format): format.name
         case .checkpoint: "the checkpoint of a training run"
+        case .personalization: "a personalization"
+        case .featureCache: "a feature cache"
         case .text(.empty): "an empty file"
         case .text(.whiteSpace): "only white space"
         case .text(.json): "JSON"
@@ -163,8 +171,7 @@ extension FileKind {
         if begins("GIF8") { return .otherImage(.gif) }
         if begins("BM"), head.dropFirst(6).starts(with: [0, 0, 0, 0]) { return .otherImage(.bmp) }
         if begins("II*\0") || begins("MM\0*") { return .otherImage(.tiff) }
-        // The keys are sorted, and this is the first one of a checkpoint.
-        if begins("{\"__metadata__\":{\"imprint.checkpoint\":", at: 8) { return .checkpoint }
+        if let kind = safetensorsKind(head) { return kind }
         if let format = ModelFormat(head) { return .model(format) }
         if begins("PK\u{3}\u{4}") { return .zip }
         if begins("\u{7F}ELF") { return .program }
@@ -172,6 +179,22 @@ extension FileKind {
         // Protocols 2 to 5 start with their number. A damaged model file has its header at byte 8.
         if head.first == 0x80, let version = head.dropFirst().first, (2...5).contains(version), !begins("{", at: 8) {
             return .pickle
+        }
+        return nil
+    }
+
+    /// Returns the kind of a safetensors file of Imprint that is not a model, from its first metadata keys; nil for other files.
+    private static func safetensorsKind(_ head: ArraySlice<UInt8>) -> FileKind? {
+        let prefix = "{\"__metadata__\":{"
+        guard head.dropFirst(8).starts(with: prefix.utf8) else { return nil }
+        let members = String(decoding: head.dropFirst(8 + prefix.utf8.count), as: UTF8.self)
+        // The keys are sorted, and quotes in values are escaped. Before these keys are only digests.
+        if members.hasPrefix("\"imprint.checkpoint\":") { return .checkpoint }
+        if members.hasPrefix("\"imprint.base\":"), members.contains("\",\"imprint.columns\":") {
+            return .personalization
+        }
+        if members.hasPrefix("\"imprint.digest\":"), members.contains("\",\"imprint.features\":") {
+            return .featureCache
         }
         return nil
     }
