@@ -174,15 +174,15 @@ public enum ImprintError: DescribedError, Equatable {
             "training ended because too many photos became unreadable. \(reason.sentence) Put the photos back, then "
                 + (checkpoint.map { "resume from \($0)" } ?? "train again")
         case .notOneLabelWithoutLogo(let found, let logos, let source) where found.isEmpty:
-            "\(source) has no label besides \(logos.joined(separator: ", ")). Expected one more, for photos without "
+            "\(source) has no label besides \(visibleNames(logos).joined(separator: ", ")). Expected one more, for photos without "
                 + "these logos. Give these photos a label of their own: in a photo folder, put them into a "
                 + "separate sub-folder"
         case .notOneLabelWithoutLogo(let found, let logos, let source):
-            "\(source) has the labels \(found.joined(separator: ", ")) without artwork. Expected one, for photos "
-                + "that do not show \(logos.joined(separator: ", ")). Give all of these photos one label (in a photo "
+            "\(source) has the labels \(visibleNames(found).joined(separator: ", ")) without artwork. Expected one, for photos "
+                + "that do not show \(visibleNames(logos).joined(separator: ", ")). Give all of these photos one label (in a photo "
                 + "folder, one sub-folder), or add artwork for the other labels"
         case .noPhotosWithoutLogo(let logos, let source):
-            "\(source) has no training photos besides those of \(logos.joined(separator: ", ")). "
+            "\(source) has no training photos besides those of \(visibleNames(logos).joined(separator: ", ")). "
                 + "Add photos without these logos"
         case .checkpointInUse(let folder):
             "the checkpoint folder \(folder) is locked by another process. Wait until it ends, or choose another folder"
@@ -210,7 +210,7 @@ public enum ImprintError: DescribedError, Equatable {
                 + "Use one of its labels: \(abbreviated(known))"
         case .cannotAddLabel(let label, let known):
             "\(quoted(label, similarTo: known)) is not a label of the logo detector, which knows "
-                + "\(known.joined(separator: ", ")). A detector learns a new logo from its artwork or from photos with boxes. "
+                + "\(visibleNames(known).joined(separator: ", ")). A detector learns a new logo from its artwork or from photos with boxes. "
                 + "Provide these, or rename the folder to a known label"
         case .labelExists(let label, let known):
             "the model already has the label \(label.debugDescription), expected a new label. Its labels are \(abbreviated(known)). "
@@ -284,10 +284,10 @@ extension ImprintError {
     }
 }
 
-/// Returns a list of the first five labels and the number of the others.
+/// Returns a list of the first five labels, in which invisible characters are escaped, and the number of the others.
 func abbreviated(_ labels: [String]) -> String {
     guard !labels.isEmpty else { return "none" }
-    return labels.prefix(5).joined(separator: ", ")
+    return visibleNames(labels).prefix(5).joined(separator: ", ")
         + (labels.count > 5 ? " and \(counted(labels.count - 5, "more label"))" : "")
 }
 

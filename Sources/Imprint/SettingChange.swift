@@ -1,3 +1,5 @@
+internal import ImprintCore
+
 /// Describes the change of a setting for an error, such as "another setting of validation: it was automatic and is now 0.3 of the photos".
 /// - Parameters:
 ///   - name: The name of the setting in a checkpoint, such as "uses mixed precision".
@@ -8,8 +10,8 @@ package func settingChange(_ name: String, from earlier: String, to value: Strin
         switchNames[name]
         ?? name.split(separator: ".").reversed().joined(separator: " of the ").replacing(
             "fine tuning", with: "fine-tuning")
-    return
-        "another setting of \(shownName): it was \(settingText(earlier, of: name)) and is now \(settingText(value, of: name))"
+    let values = visibleNames([settingText(earlier, of: name), settingText(value, of: name)])
+    return "another setting of \(shownName): it was \(values[0]) and is now \(values[1])"
 }
 
 /// The names of settings that are on or off, in words.

@@ -202,16 +202,23 @@ private func editDistance(
 /// forms such as full-width letters.
 /// - Parameter keepsLook: Whether to keep compatibility forms and the invisible characters that change others, such as joiners.
 private func folded(_ label: String, keepsLook: Bool = false) -> String {
-    let visible = String(
-        label.unicodeScalars.filter { scalar in
+    // The last visible character.
+    var base: Unicode.Scalar?
+    var scalars = String.UnicodeScalarView()
+    for scalar in label.unicodeScalars {
+        let isInvisible = scalar.properties.isDefaultIgnorableCodePoint
+        let isKept =
             switch scalar.value {
             // The tags in the emoji of a flag, such as that of Scotland.
-            case 0xE0020...0xE007F: true
+            case 0xE0020...0xE007F: hasTags(base)
             // Joiners and variation selectors.
             case 0x200C, 0x200D, 0xFE00...0xFE0F: keepsLook
-            default: !scalar.properties.isDefaultIgnorableCodePoint
+            default: !isInvisible
             }
-        })
+        if isKept { scalars.append(scalar) }
+        if !isInvisible { base = scalar }
+    }
+    let visible = String(scalars)
     let form =
         keepsLook ? visible.precomposedStringWithCanonicalMapping : visible.precomposedStringWithCompatibilityMapping
     // Upper case of lower case, because "ß" and "ẞ" are "SS", and "ς" and "σ" are "Σ".

@@ -35,7 +35,7 @@ package func visibleName(_ name: String) -> String {
 }
 
 /// Returns whether an invisible character can change the look of its neighbours: a joiner between two characters that are not ASCII or after a
-/// virama, a variation selector or tag after such a character, or the variation selector of a keycap.
+/// virama, a variation selector after such a character, a tag after an emoji, or the variation selector of a keycap.
 /// - Parameters:
 ///   - base: The last visible character before it.
 ///   - next: The next character.
@@ -46,10 +46,13 @@ private func changesLook(_ scalar: Unicode.Scalar, after base: Unicode.Scalar?, 
         let joins = next.map { !$0.isASCII && !$0.properties.isDefaultIgnorableCodePoint } ?? false
         return !base.isASCII && joins || base.properties.canonicalCombiningClass == .virama
     case 0x180B...0x180F, 0xFE00...0xFE0F, 0xE0100...0xE01EF: return !base.isASCII || next?.value == 0x20E3
-    case 0xE0020...0xE007F: return !base.isASCII
+    case 0xE0020...0xE007F: return hasTags(base)
     default: return false
     }
 }
+
+/// Returns whether tags (U+E0020 to U+E007F) after a character can change its look, as in the flag of Scotland: whether it is an emoji.
+func hasTags(_ base: Unicode.Scalar?) -> Bool { base?.properties.isEmojiPresentation ?? false }
 
 /// Returns whether a text shows nothing: it is empty, or consists of white space and invisible characters, such as U+200B.
 package func isBlank(_ text: String) -> Bool { text.unicodeScalars.allSatisfy { $0 == " " || look($0) != nil } }
@@ -75,6 +78,10 @@ package func escapingLookalikes(_ texts: [String]) -> [String] {
         }
     }
 }
+
+/// Returns untrusted names for display: as `visibleName(_:)`, and with the escapes of `escapingLookalikes(_:)`, so that different names look
+/// different.
+package func visibleNames(_ names: [String]) -> [String] { escapingLookalikes(names).map(visibleName) }
 
 /// Returns texts in quotation marks, with the escapes of `escapingLookalikes(_:)`.
 package func quotedLookalikes(_ texts: [String]) -> [String] {

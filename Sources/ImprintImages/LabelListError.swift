@@ -72,14 +72,14 @@ public struct LabelListError: DescribedError, Equatable {
                 + "detector, or name a list with labels."
         case .noPhotos: "the list has no photos. Expected one line per photo. Add photos and their labels."
         case .noHeader(let found):
-            "the header is \"\(found)\". Expected \"photo,label\", or \"photo,labels\" for photos with several labels"
+            "the header is \"\(visibleName(found))\". Expected \"photo,label\", or \"photo,labels\" for photos with several labels"
                 + (found.contains(";") || found.contains("\t")
                     ? ". Separate the columns by commas." : ". Add this line, or replace the header by it.")
         case .unknownColumn(let name, nil):
-            "\"\(name)\" is not a known column. Expected only photo, and label or labels. Remove it."
+            "\"\(visibleName(name))\" is not a known column. Expected only photo, and label or labels. Remove it."
         case .unknownColumn(let name, let missing?):
-            "\"\(name)\" is not a known column, and the column \(missing) is missing. Expected only photo, and label or labels. Rename the "
-                + "column of paths to photo and the column of labels to label, and remove the other columns."
+            "\"\(visibleName(name))\" is not a known column, and the column \(missing) is missing. Expected only photo, and label or labels. "
+                + "Rename the column of paths to photo and the column of labels to label, and remove the other columns."
         case .wrongColumns(let found, let expected):
             found.isEmpty
                 ? "the header has no column \(expected). Expected exactly one. Add it."
@@ -105,7 +105,7 @@ public struct LabelListError: DescribedError, Equatable {
             "the photo \(photo) has other labels in line \(other). Expected each photo only once. Remove one of the lines."
         case .tooFewLabels(let found, let minimum):
             "found \(counted(found.count, "label"))"
-                + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
+                + (found.isEmpty ? "" : " (\(visibleNames(found).joined(separator: ", ")))")
                 + ", expected at least \(minimum). Add photos with other labels."
         }
     }

@@ -92,6 +92,7 @@ import Testing
                 "🏴\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}", false, false
             ),
             ("👨\u{200D}💻", "👨💻", true, false), ("m²", "M2", true, false), ("①", "1", true, false),
+            ("cat\u{E0020}", "cat", true, true), ("犬\u{E0041}", "犬", true, true), ("cat\u{E0001}", "cat", true, true),
             ("ring ", "Ring", true, true), ("ri\u{200B}ng", "ring", true, true),
         ])
     func look(first: String, second: String, isSimilar: Bool, looksEqual: Bool) {

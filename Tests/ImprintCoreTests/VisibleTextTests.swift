@@ -32,10 +32,16 @@ import Testing
             ("\u{1B}é\u{AD}", "\\u{1B}é\\u{AD}"), ("👨\u{200D}💻", "👨\u{200D}💻"),
             ("❤\u{FE0F}\u{200D}🔥", "❤\u{FE0F}\u{200D}🔥"), ("1\u{FE0F}\u{20E3}", "1\u{FE0F}\u{20E3}"),
             ("می\u{200C}خواهم", "می\u{200C}خواهم"), ("葛\u{E0100}城", "葛\u{E0100}城"),
-            ("ന്\u{200D}", "ന്\u{200D}"),
+            ("ന്\u{200D}", "ന്\u{200D}"), ("cat\u{E0020}", "cat\\u{E0020}"), ("犬\u{E0041}", "犬\\u{E0041}"),
+            ("🏴\u{E0067}\u{E007F}", "🏴\u{E0067}\u{E007F}"),
         ])
     func visibleNames(name: String, expected: String) {
         #expect(Array(visibleName(name).utf8) == Array(expected.utf8))
+    }
+
+    @Test("Names in a list look different") func visibleLists() {
+        #expect(visibleNames(["x", "x\u{200B}", "y\u{FEFF}"]) == ["x", "x\\u{200B}", "y\\u{FEFF}"])
+        #expect(visibleNames(["a b", "a\u{A0}b"]) == ["a b", "a\\u{A0}b"])
     }
 
     @Test("The time for many invisible characters is proportional to their number", .timeLimit(.minutes(1)))

@@ -177,6 +177,7 @@ import Testing
                 == "/l.csv: \"path\" is not a known column, and the column photo is missing. Expected only photo, and label or labels. "
                 + "Rename the column of paths to photo and the column of labels to label, and remove the other columns."
         )
+        #expect(text(.unknownColumn("\u{FEFF}photo", missing: "photo")).hasPrefix(#"/l.csv: "\u{FEFF}photo" is not"#))
         #expect(
             text(.unknownColumn("width", missing: nil)).hasSuffix(
                 "Expected only photo, and label or labels. Remove it."))

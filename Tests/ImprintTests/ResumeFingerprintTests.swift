@@ -30,6 +30,7 @@ import Testing
                 "artwork: it was cross of A; ring of B and is now no artwork of A; ring of B"
             ),
             ("fine tuning.layer decay", "1.0", "0.5", "layer decay of the fine-tuning: it was 1.0 and is now 0.5"),
+            ("labels", "Other, A", "Other, A\u{200B}", #"labels: it was Other, A and is now Other, A\u{200B}"#),
             ("EMA decay", "0.9", "none", "EMA decay: it was 0.9 and is now none"),
         ])
     func texts(setting: String, earlier: String, value: String, text: String) {

@@ -162,6 +162,10 @@ import Testing
                 .labelMismatch(source: "photos", unknown: ["a", "b", "c", "d", "e", "f"], labels: ["left"]),
                 "does not have: a, b, c, d, e and 1 more label. Expected left."
             ),
+            (
+                .labelMismatch(source: "photos", unknown: ["up\u{200B}"], labels: ["Cat", "Cat\u{FEFF}"]),
+                "does not have: up\\u{200B}. Expected Cat, Cat\\u{FEFF}."
+            ),
             (.labelsDiffer(first: ["Left"], second: ["left"]), "only the first has \"Left\" (similar to \"left\")"),
             (.unknownLabel("lift", known: ["left"]), "\"lift\" (similar to \"left\") is not a label"),
             (.cannotAddLabel("left ", known: ["left"]), "\"left \" (similar to \"left\") is not a label"),

@@ -48,8 +48,9 @@ public enum CrossValidationError: DescribedError, Equatable {
         case .unusableFold(let file, let reason):
             "\(file) is not a usable fold: \(reason). Remove the file to train this fold again, or choose another folder"
         case .differentLabels(let fold, let seed, let found, let expected):
-            "the model of fold \(fold) (seed \(seed)) has the labels \(found.joined(separator: ", ")). Expected the labels of the first fold, in "
-                + "the same order: \(expected.joined(separator: ", ")). Remove the kept file of the wrong fold to train it again"
+            "the model of fold \(fold) (seed \(seed)) has the labels \(visibleNames(found).joined(separator: ", ")). "
+                + "Expected the labels of the first fold, in the same order: \(visibleNames(expected).joined(separator: ", ")). "
+                + "Remove the kept file of the wrong fold to train it again"
         }
     }
 }
