@@ -110,6 +110,20 @@ package func controlsTerminal(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
+extension StringProtocol {
+    /// Returns the text without white space at its ends.
+    ///
+    /// Unlike `trimmingCharacters(in: .whitespacesAndNewlines)`, it keeps U+200B, which is invisible, but not white space. So all invisible
+    /// characters stay, and messages can show them.
+    package func trimmingWhiteSpace() -> String {
+        let scalars = String(self).unicodeScalars
+        guard let first = scalars.firstIndex(where: { !$0.properties.isWhitespace }),
+            let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
+        else { return "" }
+        return String(scalars[first...last])
+    }
+}
+
 extension String {
     /// Returns the text with some Unicode scalars replaced, for example to escape it.
     ///

@@ -59,7 +59,7 @@ struct LabelListParser {
 
     private func text(_ bytes: some Sequence<UInt8>) -> String { String(decoding: Array(bytes), as: UTF8.self) }
 
-    private func trimmed(_ text: some StringProtocol) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
+    private func trimmed(_ text: some StringProtocol) -> String { text.trimmingWhiteSpace() }
 }
 
 // MARK: CSV

@@ -39,6 +39,17 @@ import Testing
         #expect(Array(visibleName(name).utf8) == Array(expected.utf8))
     }
 
+    @Test(
+        "Only white space is trimmed, not invisible characters",
+        arguments: [
+            ("", ""), (" \r\n\u{A0}", ""), ("\u{3000}a b\t\u{85}", "a b"),
+            (" \u{200B}a\u{FEFF}\n", "\u{200B}a\u{FEFF}"),
+            ("a\u{200D} ", "a\u{200D}"), (" \u{301}a", "\u{301}a"),
+        ])
+    func trimming(text: String, expected: String) {
+        #expect(Array(text.trimmingWhiteSpace().utf8) == Array(expected.utf8))
+    }
+
     @Test("Names in a list look different") func visibleLists() {
         #expect(visibleNames(["x", "x\u{200B}", "y\u{FEFF}"]) == ["x", "x\\u{200B}", "y\\u{FEFF}"])
         #expect(visibleNames(["a b", "a\u{A0}b"]) == ["a b", "a\\u{A0}b"])

@@ -52,6 +52,15 @@ import Testing
         ])
     func reads(text: String, expected: [String]) throws { #expect(try photos(text) == expected) }
 
+    @Test("Labels keep invisible characters at their ends", arguments: ["\u{200B}", "\u{FEFF}", "\u{200D}", "\u{AD}"])
+    func invisible(character: String) throws {
+        let expected = ["a.jpg: cat", "b.jpg: cat\(character)"]
+        #expect(try photos("photo,label\na.jpg, cat\nb.jpg,cat\(character) \n") == expected)
+        let lines =
+            "{\"photo\": \"a.jpg\", \"label\": \"cat\"}\n{\"photo\": \"b.jpg\", \"label\": \"cat\(character) \"}"
+        #expect(try photos(lines) == expected)
+    }
+
     @Test(
         "Errors name the line and the problem",
         arguments: [

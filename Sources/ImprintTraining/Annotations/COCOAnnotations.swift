@@ -64,7 +64,7 @@ struct COCOAnnotations {
         var unique: Set<String> = []
         for (index, category) in content.categories.enumerated() {
             let entry = "categories[\(index)]"
-            let name = category.name.trimmingCharacters(in: .whitespacesAndNewlines)
+            let name = category.name.trimmingWhiteSpace()
             guard !isBlank(name) else {
                 throw .invalidEntry(
                     file: file, entry: entry, found: "the name is blank: \(quotedBlank(name))", expected: "a name")

@@ -26,7 +26,7 @@ struct CreateMLAnnotations {
             var photo = StatedPhoto(url: finder.url(name), source: file, isInPixels: true)
             for (number, annotation) in entry.annotations.enumerated() {
                 let position = "[\(index)].annotations[\(number)]"
-                let label = annotation.label.trimmingCharacters(in: .whitespacesAndNewlines)
+                let label = annotation.label.trimmingWhiteSpace()
                 guard !isBlank(label) else {
                     throw .invalidEntry(
                         file: file, entry: position, found: "the label is blank: \(quotedBlank(label))",

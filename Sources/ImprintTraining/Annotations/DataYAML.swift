@@ -279,7 +279,7 @@ struct DataYAML {
     }
 
     private static func trimmed(_ text: some StringProtocol) -> Substring {
-        Substring(text.trimmingCharacters(in: .whitespacesAndNewlines))
+        Substring(text.trimmingWhiteSpace())
     }
 
     /// Removes the comment at the end of a line.

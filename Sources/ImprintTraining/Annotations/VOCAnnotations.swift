@@ -99,7 +99,7 @@ private struct VOCFile {
                 case .start(let name): try start(name, scanner.path)
                 // Deeper elements are parts of an object, or unknown.
                 case .end(let name, let text) where scanner.path.count < 4:
-                    let value = text.trimmingCharacters(in: .whitespacesAndNewlines)
+                    let value = text.trimmingWhiteSpace()
                     try end((scanner.path.dropFirst() + [name]).joined(separator: "/"), value)
                 case .end: break
                 }
