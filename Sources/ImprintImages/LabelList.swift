@@ -10,8 +10,8 @@ internal import ImprintCore
 /// - JSON: an array of objects such as `{"photo": "a.jpg", "labels": ["cat", "dog"]}`, or `{"photo": "a.jpg", "label": "cat"}`.
 /// - JSON Lines: one such object per line.
 ///
-/// Relative paths start at the folder of the list. The file is UTF-8, with or without a byte order mark. Lines end with LF or CRLF. White space around
-/// labels are ignored, and so are empty lines. A photo with the same labels in several lines counts once.
+/// Relative paths start at the folder of the list. The file is UTF-8, with or without a byte order mark. Lines end with LF or CRLF. White space
+/// around labels and empty lines are ignored. A photo with the same labels in several lines counts once.
 ///
 /// ```swift
 /// let trainer = ClassifierTrainer(photos: try LabelList(at: URL(filePath: "photos.csv")))

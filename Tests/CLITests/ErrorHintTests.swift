@@ -197,6 +197,19 @@ import Testing
         }
     }
 
+    @Test("A personalization in the place of labelled photos is named, with a hint") func personalizationAsPhotos()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "me.imprint")
+            try Safetensors.write([], to: file) { _ in ["imprint.base": "0", "imprint.columns": "[]"] }
+            let error = try #require(throws: LabelListError.self) { try labelledPhotos(at: file, minimumLabels: 2) }
+            #expect(error.problem == .otherKind(found: "a personalization"))
+            #expect(hint(for: error, in: TrainCommand.self)?.contains("imprint merge MODEL") == true)
+            #expect(hint(for: error, in: EvaluateCommand.self)?.contains("--personalization") == true)
+        }
+    }
+
     @Test("An error of another process keeps the hint and the exit code") func otherProcesses() {
         let error = ProcessFailedError(
             rank: 1, reason: "epochs is 0", advice: ErrorAdvice(hint: "Raise it.", isWrongUsage: true))

@@ -56,6 +56,7 @@ import Testing
             let read = try Personalization(contentsOf: first)
             #expect(read == personalization && read.isFinite)
             #expect(Personalization.isPersonalization(at: first))
+            #expect(FileKind(contentsOf: first) == .personalization)
             try read.write(to: second)
             #expect(try Data(contentsOf: second) == bytes)
             let header = try Safetensors.File(contentsOf: first).header

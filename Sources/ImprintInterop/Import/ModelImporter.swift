@@ -161,7 +161,7 @@ extension ModelFormat {
         }
         switch kind {
         case .model(let format): self = format
-        case .checkpoint: self = .safetensors
+        case .checkpoint, .personalization, .featureCache: self = .safetensors
         // The pickle need not be the first entry.
         case .zip: self = .pyTorch
         default: throw .unknownFormat

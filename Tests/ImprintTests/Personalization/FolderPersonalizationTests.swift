@@ -182,6 +182,7 @@ import Testing
             #expect(try personalize(folder, cache: cache).session.personalization == uncached.personalization)
             let file = try Safetensors.File(contentsOf: cache)
             #expect(file.header.tensors.count == 10)
+            #expect(FileKind(contentsOf: cache) == .featureCache)
             // The features are read from the cache: other values in it lead to another result.
             let tensors = try file.header.tensors.map {
                 Safetensors.Tensor(name: $0.name, shape: $0.shape, values: try file.values(of: $0).map { $0 + 1 })
