@@ -70,7 +70,7 @@ final class PhotoList {
         guard line.count <= Self.pathLimit else {
             return .invalid(
                 String(decoding: line.prefix(80), as: UTF8.self) + "…",
-                reason: "the line has more than \(Self.pathLimit) bytes, which no path has. \(separatorAdvice.sentence)"
+                reason: "the line has more than \(Self.pathLimit) bytes, which no path has; \(separatorAdvice)."
             )
         }
         guard let path = String(validating: line, as: UTF8.self) else {
