@@ -97,7 +97,9 @@ import Testing
             #expect(run.status == 0, "\(run.errors)")
             #expect(run.output.hasPrefix("8 photos for training and 8 for validation, of 2 labels\n"), "\(run.output)")
             #expect(run.output.contains("\nPhotos in more than one set: 8\n"), "\(run.output)")
-            #expect(run.output.contains("\n  - photos/bright/0.png\n"), "\(run.output)")
+            #expect(
+                run.output.contains("\n  - photos/bright/0.png: in the training and the validation set\n"),
+                "\(run.output)")
             for title in ["Exact duplicates", "Leakage"] { #expect(!run.output.contains(title), "\(run.output)") }
         }
     }

@@ -68,8 +68,8 @@ import Testing
                 "inspect \"$(printf '%s\\033[2J\\nForged: line' -h)\"",
                 "Error: -h\\u{1B}[2J\\u{A}Forged: line is not an option"
             ),
+            ("evaluate m.imprint more", "new\\u{1B}c\\u{A}Forged: line"),
             // The continuation lines of an error are indented.
-            ("evaluate m.imprint more", "new\\u{1B}c\n  Forged: line"),
             ("evaluate m.imprint \"$(printf 'x\\r\\nForged: line')\"", "x\\u{D}\n  Forged: line"),
         ])
     func textOutput(command: String, expected: String) throws {

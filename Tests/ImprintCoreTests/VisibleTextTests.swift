@@ -35,7 +35,7 @@ import Testing
             ("ന്\u{200D}", "ന്\u{200D}"), ("cat\u{E0020}", "cat\\u{E0020}"), ("犬\u{E0041}", "犬\\u{E0041}"),
             ("🏴\u{E0067}\u{E007F}", "🏴\u{E0067}\u{E007F}"),
         ])
-    func visibleNames(name: String, expected: String) {
+    func names(name: String, expected: String) {
         #expect(Array(visibleName(name).utf8) == Array(expected.utf8))
     }
 

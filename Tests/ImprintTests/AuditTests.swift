@@ -103,7 +103,7 @@ import Testing
             let audit = Audit(folder, validation: folder, workers: Workers(1))
             let shared = audit.findings.filter { $0.kind == .sharedPhotos }
             #expect(shared.map(\.files) == folder.items.map { [$0.url] })
-            #expect(shared.allSatisfy { $0.reason.isEmpty })
+            #expect(shared.allSatisfy { $0.reason == "in the training and the validation set" })
             func texts(_ findings: [Audit.Finding]) -> [[String]] {
                 findings.map { [$0.kind.rawValue, $0.reason] + $0.files.map(\.path) }
             }

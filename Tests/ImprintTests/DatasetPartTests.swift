@@ -259,14 +259,18 @@ import Testing
     @Test(
         "An audit reports photos that data.yaml names for several parts",
         arguments: [
-            ("val: images/train", ["a.png"], [""]), ("val: list.txt", ["a.png"], [""]),
+            ("val: images/train", ["a.png"], ["in the training and the validation set"]),
+            ("val: list.txt", ["a.png"], ["in the training and the validation set"]),
             ("val: images/val\ntest: list.txt", ["a.png"], ["in the training and the test set"]),
             ("val: images/val\ntest: [images/test, images/val]", ["b.png"], ["in the validation and the test set"]),
             (
                 "val: images/test\ntest: list.txt", ["c.png", "a.png"],
                 ["in the validation and the test set", "in the training and the test set"]
             ),
-            ("val: list.txt\ntest: list.txt", ["c.png", "a.png"], ["in the validation and the test set", ""]),
+            (
+                "val: list.txt\ntest: list.txt", ["c.png", "a.png"],
+                ["in the validation and the test set", "in the training and the validation set"]
+            ),
             ("val: [images/val, images/val]", [], []),
         ] as [(String, [String], [String])])
     func sharedPhotos(key: String, photos: [String], reasons: [String]) throws {
