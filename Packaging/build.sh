@@ -4,6 +4,8 @@
 # With PINNED=1, SwiftPM must use the versions of Package.resolved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=Packaging/dependencies.sh
+source Packaging/dependencies.sh
 scratch=$PWD/${1:?usage: build.sh SCRATCH_PATH}
 flags=(
     -c release --static-swift-stdlib --scratch-path "$scratch"
@@ -16,6 +18,6 @@ flags=(
     -Xlinker --build-id=none
 )
 [ "${PINNED:-}" != 1 ] || flags+=(--force-resolved-versions)
-swift build "${flags[@]}" --product generate-manual >&2
-swift build "${flags[@]}" --product imprint >&2
+swift_build "${flags[@]}" --product generate-manual >&2
+swift_build "${flags[@]}" --product imprint >&2
 echo "$scratch/release/imprint"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Functions of several scripts that install Debian packages and Python packages.
+# Functions of several scripts that install Debian packages and Python packages, and build Swift packages.
 
 # Installs those Debian packages that are missing, without the packages that they only recommend: apt_install PACKAGE …
 apt_install() {
@@ -37,4 +37,11 @@ make_environment() {
         apt_install python3-venv || return
     fi
     python3 -m venv --clear "$1" >&2
+}
+
+# Builds a Swift package: swift_build OPTION …
+# SwiftPM passes the package traits to the compiler in the order of a set, which is random in each process, and would compile all modules
+# again because of another order.
+swift_build() {
+    SWIFT_DETERMINISTIC_HASHING=1 swift build "$@"
 }

@@ -52,7 +52,8 @@ enum Examples {
 
 /// Runs the Swift command of the PATH.
 func swift(_ arguments: String...) throws -> CommandOutput {
-    try run(URL(filePath: "/usr/bin/env"), ["swift"] + arguments)
+    // As in Packaging/dependencies.sh: otherwise, SwiftPM often compiles all modules of a package again.
+    try run(URL(filePath: "/usr/bin/env"), ["SWIFT_DETERMINISTIC_HASHING=1", "swift"] + arguments)
 }
 
 /// Creates an untrained model; with many labels, all of its confidences are low.
