@@ -34,6 +34,9 @@ package func visibleName(_ name: String) -> String {
     return result
 }
 
+/// Returns an untrusted name for display in quotation marks, as `visibleName(_:)`.
+package func quotedName(_ name: String) -> String { "\"\(visibleName(name))\"" }
+
 /// Returns whether an invisible character can change the look of its neighbours: a joiner between two characters that are not ASCII or after a
 /// virama, a variation selector after such a character, a tag after an emoji, or the variation selector of a keycap.
 /// - Parameters:

@@ -41,11 +41,12 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case blankLabel(folder: URL, name: String)
     /// The sub-folder of a class holds no image.
     case classWithoutImages(folder: URL, label: String)
-    /// The folder is a YOLO data set of photos with bounding boxes; `found` names the files or folders that show it.
+    /// The folder is a data set of photos with bounding boxes; `found` names the file or folders that show it.
     case hasBoxes(folder: URL, found: String)
     /// The sub-folders are those of a dataset split rather than of labels.
     ///
-    /// `splits` are their names, such as "train" and "val", and `labels` the names of the sub-folders that all of them have.
+    /// `splits` are their names, such as "train" and "val", and `labels` the names of the sub-folders that all of them have; there may be none if
+    /// the folder has no other sub-folders.
     case splitFolders(folder: URL, splits: [String], labels: [String])
     /// The folder contains a name that is not UTF-8; in `name`, other bytes than printable ASCII are written as `\xE9`.
     case undecodableName(folder: URL, name: String)
@@ -124,10 +125,14 @@ extension ImageError {
         case .blankLabel(let folder, let name):
             "\(folder.displayPath): the sub-folder \(quotedBlank(name)) has a blank name, expected the name of a label. Rename it."
         case .classWithoutImages(let folder, let label):
-            "\(folder.displayPath): the sub-folder of the label \"\(label)\" has no photos. Add some, or remove it."
+            "\(folder.displayPath): the sub-folder of the label \(quotedName(label)) has no photos. Add some, or remove it."
         case .hasBoxes(let folder, let found):
-            "\(folder.displayPath): found \(found) of a YOLO data set with bounding boxes, expected one sub-folder of photos per label. "
+            "\(folder.displayPath): found \(found) of a data set with bounding boxes, expected one sub-folder of photos per label. "
                 + "Use the data set as the annotations of a detector."
+        case .splitFolders(let folder, let splits, []):
+            "\(folder.displayPath): found only the folders \(listed(splits)) of a dataset split, without a sub-folder of photos that all of "
+                + "them have. Expected one sub-folder of photos per label. Sort the photos in each folder into sub-folders by label; if "
+                + "\(listed(splits)) are labels, rename the folders."
         case .splitFolders(let folder, let splits, let labels):
             "\(folder.displayPath): found the folders \(listed(splits)) of a dataset split, which have the same sub-folders of photos "
                 + "(\(labels.prefix(3).joined(separator: ", "))\(labels.count > 3 ? ", …" : "")). Expected one sub-folder of photos per "
@@ -138,7 +143,7 @@ extension ImageError {
         case .missingImages(let folder, let reason):
             "\(folder.displayPath): expected a folder of photos, but \(reason). Check the path."
         case .noReadableImages(let label, let skipped):
-            "None of the photos of the label \"\(label)\" can be read (\(skipped.count) in all). "
+            "None of the photos of the label \(quotedName(label)) can be read (\(skipped.count) in all). "
                 + Self.examples(skipped)
         case .tooManyUnreadable(let images, let skipped):
             "\(skipped.count) of \(images) photos cannot be read, expected at most half. " + Self.examples(skipped)

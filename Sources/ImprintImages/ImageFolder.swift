@@ -31,13 +31,13 @@ public struct ImageFolder: Sendable {
     /// - Parameters:
     ///   - url: The folder.
     ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
-    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a YOLO data set or its parts, if it holds too few class folders or the
-    ///   folders of a dataset split, such as train and val with the same classes, or if a class has a blank name or no images.
+    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a data set with bounding boxes, if it holds too few class folders or
+    ///   the folders of a dataset split, such as train and val, or if a class has a blank name or no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
-        if let found = Self.signOfYOLO(root, url) { throw .hasBoxes(folder: url, found: found) }
+        if let found = Self.signOfBoxes(root, url) { throw .hasBoxes(folder: url, found: found) }
         guard !root.folders.isEmpty else {
             let images = root.files.count { isImage(url.appending(path: $0)) }
             throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
@@ -60,8 +60,8 @@ public struct ImageFolder: Sendable {
     /// - Parameters:
     ///   - url: The folder.
     ///   - logos: The labels of the logos.
-    /// - Throws: `ImageError` if the folder is missing, a file or without images, if the sub-folder of a logo has no images, or if the name of
-    ///   another sub-folder differs from the label of a logo only in case, spaces or invisible characters.
+    /// - Throws: `ImageError` if the folder is missing, a file or without images, if the sub-folder of a logo has no images or is inside another
+    ///   sub-folder, or if the name of another sub-folder differs from the label of a logo only in case, spaces or invisible characters.
     public init(at url: URL, logos: [String]) throws(ImageError) {
         try self.init(at: url, logos: logos, backgroundLabel: nil)
     }
@@ -80,12 +80,16 @@ public struct ImageFolder: Sendable {
             classes.append((name, try filePaths(below: name, in: url)))
         }
         var background = root.files
-        for name in others { background += try filePaths(below: name, in: url) }
+        for name in others {
+            let paths = try filePaths(below: name, in: url)
+            try Self.checkSubfolders(paths, logos: logos, in: url)
+            background += paths
+        }
         if background.contains(where: { isImage(url.appending(path: $0)) }) {
             let label = backgroundLabel ?? (others.count == 1 ? others[0] : Self.noLogoLabel)
             guard !logos.contains(label) else {
                 throw .invalidSource(
-                    name: url.displayPath, found: "photos without a logo, and the logo \(label.debugDescription)",
+                    name: url.displayPath, found: "photos without a logo, and the logo \(quotedName(label))",
                     expected: "another label for the logo: this one is for photos without a logo")
             }
             try Self.checkNames([label], in: url)
@@ -95,71 +99,6 @@ public struct ImageFolder: Sendable {
             throw .emptyFolder(folder: url)
         }
         try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
-    }
-
-    /// Returns the file or folders by which a folder is a YOLO data set or has its parts; nil if it is none.
-    private static func signOfYOLO(_ root: FolderListing, _ url: URL) -> String? {
-        for name in root.files {
-            let file = url.appending(path: name)
-            guard ["yaml", "yml"].contains(file.pathExtension.lowercased()), let status = FileStatus(file),
-                status.isFile, status.size <= yamlByteLimit, let content = try? Data(contentsOf: file)
-            else { continue }
-            if BoxFormat([UInt8](content), of: file) == .yolo { return name }
-        }
-        if root.folders.contains("images"), hasBoxFiles(url.appending(path: "labels")) {
-            return "the folders images and labels"
-        }
-        return partsOfYOLO(root.folders, url)
-    }
-
-    /// Returns the folders by which the sub-folders of a folder are the parts of a YOLO data set; nil if they are labels.
-    ///
-    /// A single sub-folder may be a label with the name of a part, such as train beside bus.
-    private static func partsOfYOLO(_ folders: [String], _ url: URL) -> String? {
-        let parts = folders.filter { BoxFormat.partKey(ofFolder: $0) != nil }
-        let isSplit = Set(parts.map { BoxFormat.partKey(ofFolder: $0) }).count > 1 || parts.count == folders.count
-        guard isSplit, let first = parts.first else { return nil }
-        let location = url.absoluteURL.standardizedFileURL
-        if location.lastPathComponent == "images",
-            hasBoxFiles(location.deletingLastPathComponent().appending(path: "labels"))
-        {
-            return "the folders images/\(first) and labels"
-        }
-        let part = parts.first { part in
-            FileStatus(url.appending(path: "\(part)/images"))?.isFolder == true
-                && hasBoxFiles(url.appending(path: "\(part)/labels"))
-        }
-        return part.map { "the folders \($0)/images and \($0)/labels" }
-    }
-
-    /// Whether a folder exists and has text files but no photos; other programs keep files such as train.cache beside the text files.
-    private static func hasBoxFiles(_ folder: URL) -> Bool {
-        guard FileStatus(folder)?.isFolder == true, let paths = try? filePaths(below: "", in: folder) else {
-            return false
-        }
-        return paths.contains { $0.hasSuffix(".txt") }
-            && !paths.contains { imageExtensions.contains(URL(filePath: $0).pathExtension.lowercased()) }
-    }
-
-    /// The maximum size of a file that is checked for the description of a data set, in bytes (1 MiB).
-    private static let yamlByteLimit = 1 << 20
-
-    /// Checks that the sub-folders of a folder are labels rather than the parts of a dataset split.
-    ///
-    /// Folders such as train and val are labels if they have photos directly, or only in sub-folders with different names.
-    private static func checkSplits(_ folders: [String], in url: URL) throws(ImageError) {
-        let splits = folders.filter { BoxFormat.partKey(ofFolder: $0) != nil }
-        guard Set(splits.map { BoxFormat.partKey(ofFolder: $0) }).count > 1 else { return }
-        var common: [String]?
-        for split in splits {
-            var labels: [String] = []
-            for name in try FolderListing(url.appending(path: split)).folders where common?.contains(name) != false {
-                let paths = try filePaths(below: "\(split)/\(name)", in: url)
-                if paths.contains(where: { isImage(url.appending(path: $0)) }) { labels.append(name) }
-            }
-            common = labels
-        }
-        if let common, !common.isEmpty { throw .splitFolders(folder: url, splits: splits, labels: common) }
     }
 
     /// Checks that no name is blank, and that no names are equal strings of different bytes.

@@ -66,7 +66,7 @@ public struct InMemorySource: TrainingSource {
             guard let index = indices[label] else {
                 throw .invalidSource(
                     name: name,
-                    found: "the label \(label.debugDescription) of the photo \(identifier.debugDescription)",
+                    found: "the label \(quotedName(label)) of the photo \(identifier.debugDescription)",
                     expected: "one of the labels of the source")
             }
             labelIndices.append(index)

@@ -55,7 +55,7 @@ extension TrainingSource {
         let labels = labels
         var knownLabels: Set<String> = []
         for label in labels where !knownLabels.insert(label).inserted {
-            throw invalid("the label \(label.debugDescription) twice", expected: "each label only once")
+            throw invalid("the label \(quotedName(label)) twice", expected: "each label only once")
         }
         // Bytes, because file names that differ only in their Unicode normalization are equal strings.
         var identifiers: Set<[UInt8]> = []

@@ -1,6 +1,7 @@
 internal import FlyingFox
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintTraining
 
@@ -100,7 +101,7 @@ enum UserText {
 
     /// Checks that a text has 1 to 100 characters, without spaces around them.
     static func checkLength(_ text: String, _ subject: String, fix: String) throws {
-        guard !text.isEmpty, text == text.trimmingCharacters(in: .whitespacesAndNewlines), text.count <= 100 else {
+        guard !isBlank(text), text == text.trimmingWhiteSpace(), text.count <= 100 else {
             throw RequestError("\(subject) has 1 to 100 characters, without leading or trailing spaces. \(fix)")
         }
     }

@@ -112,7 +112,7 @@ import Testing
         arguments: [
             (["images/a.jpg", "labels/a.txt"], "", "the folders images and labels"),
             (["train/images/a.jpg", "valid/images/b.jpg"], "names: [cat]\nval: valid/images", "data.yaml"),
-            (["train/a.jpg", "valid/b.jpg"], "names: [cat]", nil),
+            (["train/a.jpg", "valid/b.jpg", "bus/c.jpg"], "names: [cat]", nil),
             (["images/a.jpg", "labels/a.jpg", "labels/a.txt"], "", nil),
         ] as [([String], String, String?)])
     func yolo(paths: [String], yaml: String, found: String?) throws {
@@ -139,12 +139,14 @@ import Testing
                 ["train/images/a.jpg", "train/labels/a.txt", "valid/images/b.jpg", "valid/labels/b.txt"], "",
                 "train/images and train/labels"
             ),
-            (["images/train/a.jpg", "images/val/b.jpg"], "images", nil),
+            (["images/train/a.jpg", "images/val/b.jpg", "images/bus/c.jpg"], "images", nil),
             (["images/train/a.jpg", "images/bus/b.jpg", "labels/train/a.txt"], "images", nil),
-            (["images/train/a.jpg", "images/val/b.jpg", "labels/train/a.jpg", "labels/train/a.txt"], "images", nil),
-            (["photos/train/a.jpg", "photos/val/b.jpg", "labels/train/a.txt"], "photos", nil),
+            (
+                ["images/train/a.jpg", "images/bus/c.jpg", "images/val/b.jpg", "labels/train/a.jpg", "labels/train/a.txt"],
+                "images", nil
+            ),
+            (["photos/train/a.jpg", "photos/val/b.jpg", "photos/bus/c.jpg", "labels/train/a.txt"], "photos", nil),
             (["train/images/a.jpg", "train/labels/a.txt", "bus/b.jpg"], "", nil),
-            (["train/images/a.jpg", "val/photos/b.jpg"], "", nil),
         ] as [([String], String, String?)])
     func partsOfYOLO(paths: [String], path: String, found: String?) throws {
         try withFiles(paths) { root in
@@ -167,9 +169,11 @@ import Testing
             ),
             (["Training/A/x/a.jpg", "valid/A/b.jpg", "valid/B/c.jpg", "more/d.jpg"], ["Training", "valid"], ["A"]),
             (["train/images/a.jpg", "val/images/b.jpg"], ["train", "val"], ["images"]),
-            (["train/a.jpg", "val/b.jpg", "test/c.jpg"], [], []),
-            (["train/old/a.jpg", "val/new/b.jpg"], [], []),
-            (["train/A/a.jpg", "val/A/notes.txt", "val/b.jpg"], [], []),
+            (["train/a.jpg", "val/b.jpg", "test/c.jpg", "notes.txt"], ["test", "train", "val"], []),
+            (["train2017/old/a.jpg", "val2017/new/b.jpg"], ["train2017", "val2017"], []),
+            (["train/a.jpg", "val/b.jpg", "bus/c.jpg"], [], []),
+            (["train/old/a.jpg", "val/new/b.jpg", "bus/c.jpg"], [], []),
+            (["train/A/a.jpg", "val/A/notes.txt", "val/b.jpg", "bus/c.jpg"], [], []),
             (["train/A/a.jpg", "train2/A/b.jpg"], [], []), (["train/A/a.jpg", "bus/A/b.jpg"], [], []),
         ] as [([String], [String], [String])])
     func splitFolders(paths: [String], splits: [String], labels: [String]) throws {
@@ -183,6 +187,33 @@ import Testing
         }
     }
 
+    @Test(
+        "A dataset split with a file of boxes beside its photos is an error that names the file",
+        arguments: [
+            ("_annotations.coco.json", "{}", true), ("_annotations.csv", "", true),
+            ("a.xml", "<annotation></annotation>", true), ("a.xml", "<rdf></rdf>", false), ("notes.json", "{}", false),
+        ])
+    func boxesInSplit(name: String, content: String, isFound: Bool) throws {
+        try withFiles(["train/a.jpg", "valid/b.jpg"]) { root in
+            try Data(content.utf8).write(to: root.appending(path: "valid/\(name)"))
+            let expected: ImageError =
+                isFound
+                ? .hasBoxes(folder: root, found: "valid/\(name)")
+                : .splitFolders(folder: root, splits: ["train", "valid"], labels: [])
+            #expect(throws: expected) { try ImageFolder(at: root) }
+        }
+    }
+
+    @Test("The photos of a logo in a deeper folder are an error instead of background photos") func deeperLogo() throws {
+        try withFiles(["train/Leaf/a.jpg", "val/Leaf/b.jpg"]) { root in
+            let error = try #require(throws: ImageError.self) { try ImageFolder(at: root, logos: ["Leaf"]) }
+            #expect(
+                "\(error)".hasPrefix(
+                    "\(root.displayPath): found photos of a logo in the folder \"train/Leaf\", expected the sub-folder \"Leaf\" directly"))
+            #expect(try ImageFolder(at: root, logos: ["Ring"]).items.count == 2)
+        }
+    }
+
     @Test("The error about a dataset split names the use of each folder, and the first labels") func splitText() {
         let folder = URL(filePath: "/data")
         let error = ImageError.splitFolders(
@@ -192,6 +223,12 @@ import Testing
                 == "/data: found the folders test, train and valid of a dataset split, which have the same sub-folders of photos (A, B, C, "
                 + "…). Expected one sub-folder of photos per label. Use /data/train as the training photos, /data/valid as the "
                 + "validation photos and /data/test as the test photos.")
+        let unlabelled = ImageError.splitFolders(folder: folder, splits: ["test", "train"], labels: [])
+        #expect(
+            unlabelled.description
+                == "/data: found only the folders test and train of a dataset split, without a sub-folder of photos that all of them have. "
+                + "Expected one sub-folder of photos per label. Sort the photos in each folder into sub-folders by label; if test and train "
+                + "are labels, rename the folders.")
     }
 
     @Test("A pipe or a device as the folder is an error that names its kind") func specialFiles() throws {

@@ -40,7 +40,9 @@ public struct LocalFeatures: Sendable {
             throw ImprintError.noLocalFeatures(network: base.network.name)
         }
         channels = part.channels
-        preprocessing = base.preprocessing
+        var preprocessing = base.preprocessing
+        (preprocessing.height, preprocessing.width) = (part.network.input.height, part.network.input.width)
+        self.preprocessing = preprocessing
         let scale = Network.Node(
             name: Self.standardization, layer: Affine(extent: .channels), inputs: [part.network.nodes.last?.name ?? ""])
         network = try Network(name: base.network.name, input: part.network.input, nodes: part.network.nodes + [scale])

@@ -96,7 +96,7 @@ public struct BoxAnnotations: Sendable {
         var known: Set<String> = []
         for label in labels where !known.insert(label).inserted {
             throw ImprintError.invalidSetting(
-                name: "labels", found: "a list with \(label.debugDescription) twice", expected: "each label only once")
+                name: "labels", found: "a list with \(quotedName(label)) twice", expected: "each label only once")
         }
         guard !photos.isEmpty else {
             throw ImprintError.invalidSetting(name: "photos", found: "empty", expected: "at least one photo")

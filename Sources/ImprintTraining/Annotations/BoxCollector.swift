@@ -228,7 +228,7 @@ struct BoxCollector {
                 let entry = "box \(index + 1)"
                 guard known.contains(object.label) else {
                     throw .invalidEntry(
-                        file: photo.url, entry: entry, found: "the label \(object.label.debugDescription)",
+                        file: photo.url, entry: entry, found: "the label \(quotedName(object.label))",
                         expected: "one of the labels \(abbreviated(labels.joined(separator: ", "), 200))")
                 }
                 let box = object.box

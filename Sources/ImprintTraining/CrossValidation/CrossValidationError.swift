@@ -26,13 +26,13 @@ public enum CrossValidationError: DescribedError, Equatable {
     private var text: String {
         switch self {
         case .tooFewGroups(let label, let groups, let photos, let folds):
-            "the label \(label.debugDescription) has \(counted(photos, "photo")) in "
+            "the label \(quotedName(label)) has \(counted(photos, "photo")) in "
                 + "\(counted(groups, "group")) of near-duplicates and bursts, expected at least \(folds) groups for "
                 + "\(folds) folds. "
                 + (groups < 2 ? "" : "Use at most \(groups) folds, or ") + (groups < 2 ? "Add" : "add")
                 + " photos of this label in other scenes"
         case .labelInOneFold(let label, let fold, let seed):
-            "all photos of the label \(label.debugDescription) are in fold \(fold) (seed \(seed)), expected photos in at least two folds. "
+            "all photos of the label \(quotedName(label)) are in fold \(fold) (seed \(seed)), expected photos in at least two folds. "
                 + "Use more folds, smaller groups, or another seed"
         case .unknownPhoto(let path, let source):
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "

@@ -94,7 +94,7 @@ struct DetectorTask: TrainingTask {
         }
         if let logo = artwork.keys.sorted(by: precedes).first(where: { artwork[$0]?.isEmpty ?? true }) {
             throw ImprintError.invalidSetting(
-                name: "artwork", found: "an empty list for the label \(logo.debugDescription)",
+                name: "artwork", found: "an empty list for the label \(quotedName(logo))",
                 expected: "at least one artwork of each logo")
         }
         if annotations != nil || validation != nil, configuration.validationFolder != nil {
@@ -201,9 +201,9 @@ struct DetectorTask: TrainingTask {
         for (logo, label) in logos.enumerated() where artwork[label] == nil {
             guard !photos.training.contains(where: { $0.shows(logo) }) else { continue }
             throw .invalidSetting(
-                name: "the number of objects of \(label.debugDescription) in the training set of the checkpoint",
+                name: "the number of objects of \(quotedName(label)) in the training set of the checkpoint",
                 found: "0",
-                expected: "at least 1. Add photos of \(label.debugDescription), or start a new run")
+                expected: "at least 1. Add photos of \(quotedName(label)), or start a new run")
         }
     }
 

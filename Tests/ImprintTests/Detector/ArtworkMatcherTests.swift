@@ -175,6 +175,25 @@ import Testing
         #expect(base.network == features.network && base.channels == features.channels)
     }
 
+    @Test("The features of a base model whose input is not a multiple of 16 pixels survive the file, too") func oddInput() throws {
+        var net = NetworkBuilder(name: "odd", input: TensorShape(height: 72, width: 90, channels: 3))
+        for _ in 0..<4 { net.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2)) }
+        net.add(GlobalAveragePool())
+        net.add(Dense(outputChannels: 2))
+        net.add(Softmax())
+        let network = try net.network()
+        let base = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 90, height: 72))
+        let features = try LocalFeatures(base)
+        #expect(features.network.input == TensorShape(height: 80, width: 96, channels: 3))
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "features.imprint")
+            try features.model(precision: .float32).write(to: file)
+            #expect(try LocalFeatures(ModelFile(contentsOf: file)).network == features.network)
+        }
+    }
+
     @Test("A base model without a suitable feature map is an error") func unsuitable() throws {
         var net = NetworkBuilder(name: "mean", input: TensorShape(height: 64, width: 64, channels: 3))
         net.add(GlobalAveragePool())
