@@ -40,14 +40,15 @@ struct AugmentCommand: ParsableCommand {
             valueName: "file.png"))
     var cutOut: String?
 
-    @Option(help: AugmentationList.help("Data augmentation of the photos"))
-    var augment = AugmentationList("flip,rotate,crop,exposure,blur,noise")
+    @Option(
+        help: AugmentationList.help("Data augmentation of the photos", note: "(default: \(Self.standardAugmentation))"))
+    var augment: AugmentationList?
 
     @Option(help: "The height and width of the network's input, in pixels. (default: 96; 224 with --artwork)")
     var inputSize: Int?
 
-    @Option(help: "How a photo is fitted into the network's input.")
-    var cropAndScale = CropAndScale.centerCrop
+    @Option(help: "How a photo is fitted into the network's input. (default: center-crop)")
+    var cropAndScale: CropAndScale?
 
     @Option(help: "The number of photos, spread over the folder. With --artwork: the number of rows for each label.")
     var count = 8
@@ -61,6 +62,8 @@ struct AugmentCommand: ParsableCommand {
     var seed: UInt64 = 0
 
     @OptionGroup var common: CommonOptions
+
+    private static let standardAugmentation = AugmentationList("flip,rotate,crop,exposure,blur,noise")
 
     private var showsArtwork: Bool { !artworkOptions.artwork.isEmpty }
     private var side: Int { inputSize ?? (showsArtwork ? 224 : 96) }
@@ -80,7 +83,12 @@ struct AugmentCommand: ParsableCommand {
         try require(side, "--input-size", in: (showsArtwork ? 16 : 1)...1024)
         try require(count, "--count", in: 1...100)
         try require(epochs, "--epochs", in: 1...100)
-        _ = try augment.augmentation()
+        _ = try augment?.augmentation()
+        let photoOptions = flag("--augment", augment != nil) + flag("--crop-and-scale", cropAndScale != nil)
+        guard !showsArtwork || photoOptions.isEmpty else {
+            throw ValidationError(
+                "\(photoOptions.joined(separator: ", ")): expected only with a folder of photos. Leave it out.")
+        }
         let imageCount = showsArtwork ? count * epochs * artworkOptions.labels.count : count * epochs + count
         guard imageCount * side * side <= 100_000_000 else {
             throw ValidationError(
@@ -118,8 +126,8 @@ struct AugmentCommand: ParsableCommand {
         warnAboutSimilarLabels(folder.labels, consequence: "Training learns them as different labels.")
         try checkContactSheet(contactSheet, inputs: folder.items.map { ("a photo", $0.url.path) })
         let preview = AugmentationPreview(
-            preprocessing: Preprocessing(width: side, height: side, cropAndScale: cropAndScale),
-            augmentation: try augment.augmentation(), seed: seed, epochs: epochs)
+            preprocessing: Preprocessing(width: side, height: side, cropAndScale: cropAndScale ?? .centerCrop),
+            augmentation: try (augment ?? Self.standardAugmentation).augmentation(), seed: seed, epochs: epochs)
         let sheet = try preview.sheet(of: folder.items, count: count)
         for image in sheet.skipped { Terminal.warn("Skipped: \(image.reason)") }
         try writeImage(sheet.image, to: contactSheet, signature: .contactSheet)

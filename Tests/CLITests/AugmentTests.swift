@@ -127,6 +127,21 @@ import Testing
         }
     }
 
+    @Test(
+        "Options that only affect photos are an error with artwork",
+        arguments: [
+            (["--augment", "blur"], "--augment"), (["--crop-and-scale", "scale-fit"], "--crop-and-scale"),
+            (["--augment", "none", "--crop-and-scale", "center-crop"], "--augment, --crop-and-scale"),
+        ])
+    func photoOptions(options: [String], named: String) throws {
+        try withTemporaryFolder { folder in
+            let output = try run(
+                tool, ["augment", "--artwork", "Leaf=leaf.png", "--contact-sheet", "s.png"] + options, folder: folder)
+            #expect(output.status == 64)
+            #expect(output.errors.contains("\(named): expected only with a folder of photos. Leave it out."))
+        }
+    }
+
     @Test("Unusable artwork and backgrounds are one error")
     func badArtwork() throws {
         try withTemporaryFolder { folder in
