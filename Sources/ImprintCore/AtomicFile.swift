@@ -65,7 +65,7 @@ package enum AtomicFile {
         let target = try followingLinks(path)
         let existing = try permissionsOfRegularFile(at: target, shownAs: path)
         let permissions = permissions ?? existing
-        let folder = URL(filePath: target).deletingLastPathComponent().path
+        let folder = parentFolder(of: target)
         let (descriptor, temporary) = try createTemporaryFile(
             in: folder, shownAs: path, permissions: permissions, replacing: isLocked ? target + ".partial" : nil)
         do {
@@ -165,8 +165,7 @@ package enum AtomicFile {
     package static func checkWritable(_ url: URL) throws(FileError) {
         let target = try followingLinks(url.path)
         _ = try permissionsOfRegularFile(at: target, shownAs: url.path)
-        let folder = URL(filePath: target).deletingLastPathComponent().path
-        let (descriptor, temporary) = try createTemporaryFile(in: folder, shownAs: url.path)
+        let (descriptor, temporary) = try createTemporaryFile(in: parentFolder(of: target), shownAs: url.path)
         close(descriptor)
         unlink(temporary)
     }
@@ -198,11 +197,20 @@ package enum AtomicFile {
     /// folder is locked.
     package static func removeUnfinished(in folder: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        for name in names where name.hasPrefix(".imprint-") && name.hasSuffix(".partial") {
+        for name in names where isTemporary(name) {
             let process = name.split(separator: "-").dropFirst().first.flatMap { pid_t($0) }
             if let process, process != getpid(), kill(process, 0) == 0 || errno == EPERM { continue }
             unlink(folder.appending(path: name).path)
         }
+    }
+
+    /// Whether a name is that of a temporary file.
+    static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".imprint-") && name.hasSuffix(".partial") }
+
+    /// Returns the path of the folder that contains a file, without resolving "..".
+    private static func parentFolder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     private static func followingLinks(_ path: String) throws(FileError) -> String {
@@ -211,7 +219,8 @@ package enum AtomicFile {
             guard let destination = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else {
                 return path
             }
-            path = URL(filePath: destination, relativeTo: URL(filePath: path).deletingLastPathComponent()).path
+            // The kernel resolves "..", because a folder before it may be a link itself, whose parent is elsewhere.
+            path = destination.hasPrefix("/") ? destination : "\(parentFolder(of: path))/\(destination)"
         }
         throw .cannotWrite(path, errno: ELOOP)
     }

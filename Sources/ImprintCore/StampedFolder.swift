@@ -5,7 +5,7 @@ package import Foundation
 /// A hidden JSON file, the stamp, contains the settings of the run that created the files of the folder. A later run with the same settings
 /// may continue there, and no run overwrites the files of others.
 package enum StampedFolder<Stamp: Codable> {
-    /// The folder was missing or empty; now it has a stamp.
+    /// The folder was missing or empty, apart from temporary files of `AtomicFile`; now it has a stamp.
     case new
     /// The folder has the stamp of an earlier run; nil if it cannot be decoded.
     case stamped(Stamp?)
@@ -25,7 +25,8 @@ package enum StampedFolder<Stamp: Codable> {
             self = .stamped(try? JSONDecoder().decode(Stamp.self, from: data))
             return
         }
-        if let entry = try entries(of: folder).min() {
+        // A process that was killed while it wrote the stamp leaves a temporary file.
+        if let entry = try entries(of: folder).filter({ !AtomicFile.isTemporary($0) }).min() {
             self = .foreign(entry: entry)
             return
         }

@@ -163,6 +163,30 @@ import Testing
         }
     }
 
+    @Test(
+        "The target of a link in a linked folder is the same as for the system: \"..\" is the parent of the real folder"
+    )
+    func linkInLinkedFolder() throws {
+        try withTemporaryFolder { folder in
+            let manager = FileManager.default
+            for path in ["real/models", "real/archive", "archive"] {
+                try manager.createDirectory(at: folder.appending(path: path), withIntermediateDirectories: true)
+            }
+            for path in ["real/archive/v3", "archive/v3"] {
+                try AtomicFile.write([1], to: folder.appending(path: path))
+            }
+            let link = folder.appending(path: "real/models/current")
+            try manager.createSymbolicLink(atPath: link.path, withDestinationPath: "../archive/v3")
+            try manager.createSymbolicLink(
+                atPath: folder.appending(path: "alias").path, withDestinationPath: "real/models")
+            let file = folder.appending(path: "alias/current")
+            try AtomicFile.checkWritable(file)
+            try AtomicFile.write([2], to: file)
+            #expect(try Data(contentsOf: folder.appending(path: "real/archive/v3")) == Data([2]))
+            #expect(try Data(contentsOf: folder.appending(path: "archive/v3")) == Data([1]))
+        }
+    }
+
     @Test("A cycle of links is an error")
     func circle() throws {
         try withTemporaryFolder { folder in

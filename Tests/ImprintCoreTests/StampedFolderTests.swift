@@ -30,6 +30,16 @@ import Testing
         }
     }
 
+    @Test("A folder is new if a killed process left only the temporary file of its stamp") func killedClaim() throws {
+        try withTemporaryFolder { folder in
+            try Data("{".utf8).write(to: folder.appending(path: ".imprint-123-0.partial"))
+            guard case .new = try claim(folder) else {
+                Issue.record("the folder is not new")
+                return
+            }
+        }
+    }
+
     @Test("A stamp that cannot be decoded stays as it is") func damagedStamp() throws {
         try withTemporaryFolder { folder in
             let file = folder.appending(path: ".stamp.json")
