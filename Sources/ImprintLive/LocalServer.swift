@@ -103,13 +103,20 @@ package final class LocalServer: Sendable {
         bodyLimit: Int = 0, authorize: @escaping @Sendable (HTTPRequest, String?) -> HTTPResponse? = { _, _ in nil },
         _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
     ) async {
-        await server.appendRoute("*") { [hosts, url, state] request in
+        await server.appendRoute("*") { [hosts, url, state] received in
+            // The response to HEAD is that to GET without the body.
+            var request = received
+            if received.method == Self.head { request.method = .GET }
             let (proxy, relay) = Self.origin(of: request, state)
             let url = proxy?.url ?? url
             let hosts = proxy.map { ["\($0.url.host() ?? ""):\($0.url.port ?? 0)"] } ?? hosts
             let hasExpectedHost = hosts.contains(request.headers[.host] ?? "")
-            let rejection = hasExpectedHost ? authorize(request, relay?.device) : Self.otherHost(url)
-            if rejection == nil { relay?.admit() }
+            let rejection = hasExpectedHost ? authorize(received, relay?.device) : Self.otherHost(url)
+            if rejection == nil {
+                relay?.admit()
+            } else {
+                relay?.allow(bodyOf: Int(request.headers[.contentLength] ?? "") ?? 0)
+            }
             // The body is always read to its end, where the next request of the connection begins.
             var (body, count) = (Data(), 0)
             var isWhole = true
@@ -132,9 +139,15 @@ package final class LocalServer: Sendable {
                         body: Data("The request body does not have the announced length.\n".utf8))
                 }
             for (name, value) in Self.headers where response.headers[name] == nil { response.headers[name] = value }
+            if received.method == Self.head, case .httpBody(let body) = response.payload {
+                response.headers[.contentLength] = body.count.map { "\($0)" }
+                response.payload = .httpBody(HTTPBodySequence(data: Data()))
+            }
             return response
         }
     }
+
+    private static let head = HTTPMethod("HEAD")
 
     /// Returns the proxy and the connection through which another device sent a request; nil for requests of this machine.
     private static func origin(of request: HTTPRequest, _ state: State) -> (TLSProxy?, TLSRelay?) {

@@ -15,6 +15,8 @@ final class TLSRelay: Sendable {
 
     private struct State {
         var isAdmitted = false
+        /// The number of bytes that the device may send before it is admitted.
+        var allowance = TLSRelay.headLimit
         var hasEnded = false
         /// The connection to the server, and its port on this side.
         var server: (socket: Socket, port: UInt16)?
@@ -25,6 +27,8 @@ final class TLSRelay: Sendable {
         linger: Duration.seconds(2)
     )
     private let start: ContinuousClock.Instant
+    /// The maximum number of bytes of a request head from a device that is not admitted, because the server keeps the whole head in memory.
+    private static let headLimit = 64 << 10
 
     /// - Parameter start: The time of the connection, from which the time limits for the handshake and the admission count.
     init(_ socket: Socket, device: String, start: ContinuousClock.Instant = .now) {
@@ -33,6 +37,12 @@ final class TLSRelay: Sendable {
 
     /// The port from which the server receives the requests of the device; nil while there is no connection to the server.
     var port: UInt16? { state.withLock { $0.server?.port } }
+
+    /// Also accepts the body of a rejected request, which the server does not keep, and the head of another request.
+    /// - Parameter byteCount: The number of bytes in the body.
+    func allow(bodyOf byteCount: Int) {
+        state.withLock { $0.allowance += min(max(byteCount, 0), 1 << 40) + Self.headLimit }
+    }
 
     /// Keeps the connection open after the time limit for unauthenticated clients.
     func admit() { state.withLock { $0.isAdmitted = true } }
@@ -119,6 +129,8 @@ extension TLSRelay {
         var lastTransfer = ContinuousClock.now
         /// Whether the server still reads requests; if not, it may have sent a response, for example to a request that is too large.
         var acceptsRequests = true
+        /// The number of bytes that the device has sent.
+        var received = 0
         while true {
             // Checked before each transfer, because an unauthenticated client could send one byte at a time.
             guard .now < admissionDeadline else { return }
@@ -134,9 +146,11 @@ extension TLSRelay {
                 }
                 return max(0, Int(result))
             }
-            if request.isEmpty {
+            let mayRead = state.withLock { $0.isAdmitted || received < $0.allowance }
+            if request.isEmpty && mayRead {
                 guard let count = count(imprint_tls_read(connection, &buffer, Int32(buffer.count))) else { return }
                 request = Data(buffer[..<count])
+                received += count
             }
             if !acceptsRequests { request = Data() }
             do {
@@ -169,6 +183,10 @@ extension TLSRelay {
             }
             if hasTransferred {
                 lastTransfer = .now
+            } else if !mayRead {
+                // The decision of the server is not an event of a socket.
+                _ = wait(deviceEvents, on: server, serverEvents, until: .now + .milliseconds(50))
+                if state.withLock({ $0.hasEnded }) { return }
             } else if !wait(deviceEvents, on: server, serverEvents, until: lastTransfer + Self.limits.idle) {
                 return
             }

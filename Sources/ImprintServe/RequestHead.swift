@@ -27,7 +27,7 @@ struct RequestHead: Equatable {
             throw HTTPError(.versionNotSupported, "the protocol is \(parts[2].prefix(20)), expected HTTP/1.1")
         }
         method = String(parts[0])
-        path = String(parts[1].prefix { $0 != "?" })
+        path = Self.path(of: parts[1].prefix { $0 != "?" })
         minorVersion = parts[2] == "HTTP/1.1" ? 1 : 0
         var fields: [String: String] = [:]
         for line in lines where !line.isEmpty {
@@ -46,6 +46,15 @@ struct RequestHead: Equatable {
             throw HTTPError(.badRequest, "the request has no field Host")
         }
         self.fields = fields
+    }
+
+    /// Returns the path of a request target without its query, which is a path or, from clients of a proxy, an absolute URL (RFC 9112, section
+    /// 3.2.2).
+    private static func path(of target: Substring) -> String {
+        let scheme = "http://"
+        guard target.prefix(scheme.count).lowercased() == scheme else { return String(target) }
+        let rest = target.dropFirst(scheme.count)
+        return rest.firstIndex(of: "/").map { String(rest[$0...]) } ?? "/"
     }
 
     /// Parses a header field; its name is in lowercase.

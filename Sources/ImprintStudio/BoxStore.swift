@@ -29,6 +29,10 @@ final class BoxStore: Sendable {
         var stamp: FileStamp?
         /// Whether the store has read the annotation file and not yet written it, so that the file may contain more than the photos.
         var mayContainMore = false
+        /// Whether the annotation file may list missing photos, whose names a new photo must not get together with their boxes.
+        var mayListMissingPhotos = false
+        /// The highest number of a photo since the start, so that a page cannot take a new photo for a deleted one.
+        var lastNumber = 0
     }
 
     /// A snapshot of the store.
@@ -98,7 +102,7 @@ final class BoxStore: Sendable {
     private func read(_ state: inout State) throws {
         // If the file changes while it is read, its stamp is different later.
         let stamp = FileStamp(file)
-        var (photos, problems) = try annotatedPhotos()
+        var (photos, problems, isComplete) = try annotatedPhotos()
         for name in (try? FileManager.default.contentsOfDirectory(atPath: images.path)) ?? []
         where photos[name] == nil && !name.hasPrefix(".") {
             do throws(ImageError) {
@@ -111,19 +115,21 @@ final class BoxStore: Sendable {
         for photo in state.photos { photos[photo.name]?.revision = photo.revision + 1 }
         state.photos = photos.values.sorted { precedes($0.name, $1.name) }
         (state.problems, state.stamp, state.mayContainMore) = (problems, stamp, stamp != nil)
+        state.mayListMissingPhotos = !isComplete
+        state.lastNumber = max(state.lastNumber, state.photos.map(\.number).max() ?? 0)
         state.version += 1
     }
 
-    /// Returns the photos of the annotation file by name, and its problems.
-    private func annotatedPhotos() throws -> (photos: [String: BoxPhoto], problems: [String]) {
-        guard FileStatus(file) != nil else { return ([:], []) }
+    /// Returns the photos of the annotation file by name, its problems, and whether these are all photos that it lists.
+    private func annotatedPhotos() throws -> (photos: [String: BoxPhoto], problems: [String], isComplete: Bool) {
+        guard FileStatus(file) != nil else { return ([:], [], true) }
         let annotations: BoxAnnotations
         do {
             annotations = try BoxAnnotations(contentsOf: file, threads: threads)
         } catch let error as BoxAnnotationsError {
             switch error {
             // The file is valid, but has nothing to show. The first edit keeps a copy of it.
-            case .noPhotos, .noReadablePhotos, .noUsableBoxes: return ([:], ["\(error)"])
+            case .noPhotos, .noReadablePhotos, .noUsableBoxes: return ([:], ["\(error)"], false)
             default: throw error
             }
         }
@@ -143,7 +149,7 @@ final class BoxStore: Sendable {
         let problems =
             annotations.warnings + annotations.skipped.map { "\($0.reason)" }
             + others.map { "\($0.url.path): is not in the folder \(inside)" }
-        return (photos, problems)
+        return (photos, problems, annotations.skipped.isEmpty)
     }
 
     private static func photo(_ name: String, _ url: URL) throws(ImageError) -> BoxPhoto {
@@ -158,11 +164,12 @@ final class BoxStore: Sendable {
                 try FileManager.default.createDirectory(
                     at: part, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             }
-            try open(&state)
+            try refresh(&state)
             guard state.photos.count < Self.photoLimit else {
                 throw RequestError("There are already \(Self.photoLimit) photos. Delete some first.", .payloadTooLarge)
             }
-            let number = (state.photos.compactMap { Int($0.name.prefix { $0.isNumber }) }.max() ?? 0) &+ 1
+            if state.mayListMissingPhotos { try write(state.photos, &state) }
+            let number = state.lastNumber &+ 1
             // The extension depends on the format, which is read from a file.
             let partial = url(".\(number).partial")
             defer { try? FileManager.default.removeItem(at: partial) }
@@ -175,6 +182,7 @@ final class BoxStore: Sendable {
             }
             try FileManager.default.moveItem(at: partial, to: url(name))
             state.photos.append(added)
+            state.lastNumber = number
             state.version += 1
             return name
         }
@@ -247,7 +255,7 @@ final class BoxStore: Sendable {
     private func write(_ photos: [BoxPhoto], _ state: inout State) throws {
         if state.mayContainMore {
             try copyFile(unlessItContainsOnly: state.photos)
-            state.mayContainMore = false
+            (state.mayContainMore, state.mayListMissingPhotos) = (false, false)
         }
         if let data = try data(of: photos) {
             try AtomicFile.write([UInt8](data), to: file)

@@ -219,10 +219,13 @@ final class ExampleTrainer: Sendable {
 
     /// Ends training with the best model so far.
     func keepBest() throws {
-        guard let keepBest = state.withLock({ $0.status.canKeepBest ? $0.keepBest : nil }) else {
-            throw RequestError("There is nothing to keep yet: a phase of training must end first.", .conflict)
+        let keepBest = try state.withLock { state in
+            guard state.status.canKeepBest, let keepBest = state.keepBest else {
+                throw RequestError("There is nothing to keep yet: a phase of training must end first.", .conflict)
+            }
+            state.status.complete("Completing the best model so far …")
+            return keepBest
         }
-        update { $0.complete("Completing the best model so far …") }
         keepBest()
     }
 

@@ -49,7 +49,12 @@ final class PrivateFolder: Sendable {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: parent.path)) ?? []
         where name.hasPrefix(prefix) {
             let root = parent.appending(path: name, directoryHint: .isDirectory)
-            // A folder of another user, one without a lock, and one on a file system without locks cannot be locked and stay.
+            // Another user could change a folder of theirs, even to links to the files of this user, while it is deleted.
+            var status = stat()
+            guard lstat(root.path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
+                continue
+            }
+            // A folder without a lock, and one on a file system without locks, cannot be locked and stay.
             guard let lock = try? FileLock(file: root.appending(path: lockName, directoryHint: .notDirectory)) else {
                 continue
             }

@@ -53,6 +53,49 @@ import Testing
         }
     }
 
+    @Test(
+        "A studio does not remove the folder of another user, which they could change meanwhile",
+        .enabled(if: geteuid() == 0, "only root can make a folder of another user"))
+    func foldersOfOthers() throws {
+        try withTemporaryFolder { parent in
+            let folder = parent.appending(path: "imprint-studio-1-other")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data().write(to: folder.appending(path: "lock"))
+            try #require(chown(folder.path, 12345, 12345) == 0)
+            PrivateFolder.removeStale(in: parent)
+            #expect(FileManager.default.fileExists(atPath: folder.appending(path: "lock").path))
+        }
+    }
+
+    // MARK: Photos with boxes
+
+    private static let photo = Result {
+        Data(try ImageFile.encodeJPEG(RasterImage(width: 200, height: 100, filledWith: 90)))
+    }
+
+    @Test("A new photo gets neither the boxes of a missing photo nor the name of a deleted one") func boxNames() throws
+    {
+        try withTemporaryFolder { folder in
+            let text = """
+                {"images": [{"id": 1, "file_name": "images/00001.jpeg", "width": 200, "height": 100}],
+                "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [20, 10, 40, 20]}],
+                "categories": [{"id": 1, "name": "leaf"}]}
+                """
+            try Data(text.utf8).write(to: folder.appending(path: "boxes.json"))
+            let store = BoxStore(folder: folder, threads: 1)
+            #expect(try store.add(Self.photo.get()) == "00001.jpeg")
+            store.close()
+            let other = BoxStore(folder: folder, threads: 1)
+            #expect(try other.content.photos.map(\.objects.count) == [0])
+            #expect(try Data(contentsOf: folder.appending(path: "boxes-1.json")) == Data(text.utf8))
+            // Another page may still edit the deleted photo.
+            let second = try other.add(Self.photo.get())
+            try other.remove(second)
+            #expect(try other.add(Self.photo.get()) == "00003.jpeg" && second == "00002.jpeg")
+            other.close()
+        }
+    }
+
     @Test("A studio does not remove the folder that another one creates at the same time")
     func simultaneousFolders() throws {
         try withTemporaryFolder { parent in

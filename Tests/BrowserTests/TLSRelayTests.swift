@@ -91,8 +91,10 @@ import Testing
     ///   - readCount: The number of bytes that the server reads of them; nil for all.
     ///   - responseCount: The number of bytes that the server sends after it has received those of the device.
     ///   - deviceEndsFirst: Whether the device ends the connection after its bytes, instead of the server.
+    ///   - readUnadmitted: Reads bytes before the server admits the request.
     private func exchange(
-        requestCount: Int, readCount: Int? = nil, responseCount: Int, deviceEndsFirst: Bool
+        requestCount: Int, readCount: Int? = nil, responseCount: Int, deviceEndsFirst: Bool,
+        readUnadmitted: @escaping @Sendable (Socket) -> Data = { _ in Data() }
     ) async throws -> (server: Received, device: Received) {
         let listener = try Socket(domain: AF_INET)
         defer { try? listener.close() }
@@ -105,7 +107,11 @@ import Testing
             guard listener.isReadable(within: 60_000) else { throw CocoaError(.featureUnsupported) }
             let server = Socket(file: try listener.accept().file)
             defer { try? server.close() }
-            let bytes = Self.read(from: server, count: deviceEndsFirst ? .max : readCount ?? requestCount)
+            var bytes = readUnadmitted(server)
+            guard case .ip4(_, let origin) = try server.remotePeer() else { throw CocoaError(.featureUnsupported) }
+            proxy.relay(fromPort: origin)?.admit()
+            bytes += Self.read(
+                from: server, count: deviceEndsFirst ? .max : (readCount ?? requestCount) - bytes.count)
             try Self.write(Self.bytes(responseCount), to: server)
             return Received(bytes)
         }
@@ -142,6 +148,22 @@ import Testing
             requestCount: 3_000_000, readCount: 1, responseCount: responseCount, deviceEndsFirst: false)
         #expect(received.server == Received(Self.bytes(1)))
         #expect(received.device == Received(Self.bytes(responseCount)))
+    }
+
+    @Test(
+        "The server receives only the start of a request that it has not admitted, and the rest afterwards",
+        .enabled(if: Device.isAvailable, Device.skipReason))
+    func unadmittedRequest() async throws {
+        let start = Mutex(0)
+        let received = try await exchange(requestCount: 3_000_000, responseCount: 1, deviceEndsFirst: false) { server in
+            var bytes = Data()
+            while server.isReadable(within: 500), let part = try? server.read(atMost: 1 << 16) { bytes += part }
+            start.withLock { $0 = bytes.count }
+            return bytes
+        }
+        let count = start.withLock { $0 }
+        #expect((1 << 16..<1 << 17).contains(count))
+        #expect(received.server == Received(Self.bytes(3_000_000)))
     }
 
     @Test(

@@ -14,6 +14,16 @@ import Testing
     }
 
     @Test(
+        "The target may be an absolute URL, as proxies send it",
+        arguments: [
+            ("http://a:80/v2/health/ready?x=1", "/v2/health/ready"), ("HTTP://a/", "/"), ("http://a", "/"),
+            ("http://a?x=/b", "/"), ("/http://a", "/http://a"), ("https://a/b", "https://a/b"),
+        ])
+    func absoluteTarget(target: String, path: String) throws {
+        #expect(try head("GET \(target) HTTP/1.1\r\nHost: a:80").path == path)
+    }
+
+    @Test(
         "A connection stays open as the version and the field Connection say",
         arguments: [
             ("HTTP/1.1\r\nHost: a", true), ("HTTP/1.1\r\nHost: a\r\nConnection: Close", false),
