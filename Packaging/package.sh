@@ -188,7 +188,7 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 apt_install dpkg-dev binutils patchelf libcurl4-openssl-dev
 if [ -n "$resolved" ]; then
-    cp "$resolved" Package.resolved
+    [ "$resolved" -ef Package.resolved ] || cp "$resolved" Package.resolved
     export PINNED=1
 fi
 program=$(Packaging/build.sh "$scratch")
