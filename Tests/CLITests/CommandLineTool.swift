@@ -2,6 +2,7 @@ import Foundation
 import ImprintCore
 import ImprintImages
 import TestSupport
+import Testing
 
 /// The executable `imprint`, which SwiftPM builds into the folder of the test bundle.
 let tool = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().appending(path: "imprint")
@@ -14,6 +15,20 @@ func imprint(_ arguments: String..., folder: URL? = nil) throws -> CommandOutput
 /// Runs a shell script in which `$imprint` is the path of the executable.
 func shell(_ script: String, folder: URL) throws -> CommandOutput {
     try run(URL(filePath: "/bin/sh"), ["-c", "imprint='\(tool.path)'\n\(script)"], folder: folder)
+}
+
+/// Runs `imprint train-detector` and interrupts it after its first step, which saves a checkpoint in the folder `run`: a whole run takes minutes.
+/// - Parameter options: The options, as a shell reads them.
+func startDetectorTraining(_ options: String, folder: URL) throws -> CommandOutput {
+    let output = try shell(
+        """
+        $imprint train-detector \(options) --output m.imprint --epochs 1 --checkpoint run --checkpoint-interval 0 &
+        while [ ! -e run/checkpoint.safetensors ] && kill -0 $!; do sleep 0.05; done
+        kill -INT $!
+        wait $!
+        """, folder: folder)
+    #expect(output.errors.contains("training was stopped too early"), "\(output.errors)")
+    return output
 }
 
 /// Runs `imprint` until its first message, then runs Python code, and then lets the command continue.

@@ -208,19 +208,13 @@ import Testing
 
     private static let leaf = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-leaf.png").path
 
-    @Test("A detector trained on artwork only detects logos, and labels other photos none")
-    func trainingOnArtwork() throws {
+    @Test("A detector trains on artwork only") func trainingOnArtwork() throws {
         try withTemporaryFolder { folder in
-            try writeImages(to: folder.appending(path: "photos"), count: 2)
-            let run = try imprint(
-                "train-detector", "--artwork", "Leaf=\(Self.leaf)", "--output", "m.imprint", "--epochs", "1", "--json",
-                folder: folder)
-            #expect(run.status == 0, "\(run.errors)")
+            let run = try startDetectorTraining("--artwork Leaf=\(Self.leaf)", folder: folder)
             #expect(run.errors.contains("Training a logo detector from artwork: "), "\(run.errors)")
             #expect(run.errors.contains("parameters, 3 phases."), "\(run.errors)")
-            let model = try ModelFile(contentsOf: folder.appending(path: "m.imprint"))
-            #expect(model.labels == ["Leaf", "none"] && model.head.locatesObjects)
-            #expect(try imprint("detect", "m.imprint", "photos/dark/0.png", folder: folder).status == 0)
+            let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
+            #expect(checkpoint.labels == ["Leaf", "none"])
         }
     }
 
@@ -264,17 +258,8 @@ import Testing
     func trainingOnPhotos(options: String) throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 6)
-            // A whole run takes minutes, so it is interrupted after its first step, which saves a checkpoint.
-            let run = try shell(
-                """
-                $imprint train-detector --artwork Leaf=\(Self.leaf) \(options) --output m.imprint --epochs 1 \
-                    --checkpoint run --checkpoint-interval 0 &
-                while [ ! -e run/checkpoint.safetensors ] && kill -0 $!; do sleep 0.05; done
-                kill -INT $!
-                wait $!
-                """, folder: folder)
+            let run = try startDetectorTraining("--artwork Leaf=\(Self.leaf) \(options)", folder: folder)
             #expect(run.errors.contains("Training a logo detector from artwork: "), "\(run.errors)")
-            #expect(run.errors.contains("training was stopped too early"), "\(run.errors)")
             #expect(run.errors.contains(" photos of 1 label (Leaf) and without a logo: "), "\(run.errors)")
             let checkpoint = try Checkpoint(contentsOf: folder.appending(path: "run/checkpoint.safetensors"))
             #expect(checkpoint.labels == ["Leaf", "none"] && checkpoint.state.progress.batch > 0)

@@ -57,10 +57,7 @@ import Testing
 
     @Test("train-detector trains on train and validates on val of data.yaml") func train() throws {
         try withDataset { folder in
-            let run = try imprint(
-                "train-detector", "--annotations", "set/data.yaml", "--output", "m.imprint", "--epochs", "1",
-                folder: folder)
-            #expect(run.status == 0, "\(run.errors)")
+            let run = try startDetectorTraining("--annotations set/data.yaml", folder: folder)
             for part in ["train", "val"] {
                 #expect(run.errors.contains("read the photos of \(part) ("), "\(run.errors)")
             }
@@ -85,9 +82,11 @@ import Testing
     @Test("Notes about the keys of data.yaml are printed once, and those about both parts of the split are printed")
     func notesOfKeys() throws {
         try withDataset("train: images/train\nval: images/val\nnc: 3\ntset: images/other") { folder in
-            for command in ["train-detector --output m.imprint --epochs 1", "audit --validation set/data.yaml"] {
-                let run = try shell("$imprint \(command) --annotations set/data.yaml", folder: folder)
-                #expect(run.status == 0, "\(run.errors)")
+            let training = try startDetectorTraining("--annotations set/data.yaml", folder: folder)
+            let audit = try imprint(
+                "audit", "--annotations", "set/data.yaml", "--validation", "set/data.yaml", folder: folder)
+            #expect(audit.status == 0, "\(audit.errors)")
+            for run in [training, audit] {
                 let notes = run.errors.split(separator: "\n")
                 let keys = "ignored the key tset, which resembles test; nc is 3, but names has 1 name"
                 #expect(notes.count { $0.hasSuffix(keys) } == 1, "\(notes)")
@@ -100,13 +99,15 @@ import Testing
 
     @Test(
         "--quiet omits the note about the parts of data.yaml, but not the warning about its keys",
-        arguments: [
-            "evaluate d.imprint", "train-detector --output m.imprint --epochs 1", "audit --validation set/data.yaml",
-        ])
+        arguments: ["evaluate d.imprint", "train-detector", "audit --validation set/data.yaml"])
     func quiet(command: String) throws {
         try withDataset("train: images/train\nval: images/val\nnc: 3") { folder in
-            let run = try shell("$imprint \(command) --annotations set/data.yaml --quiet", folder: folder)
-            #expect(run.status == 0 && run.errors.contains("data.yaml: nc is 3"), "\(run.errors)")
+            let options = "--annotations set/data.yaml --quiet"
+            let run =
+                try command == "train-detector"
+                ? startDetectorTraining(options, folder: folder)
+                : shell("$imprint \(command) \(options)", folder: folder)
+            #expect(run.errors.contains("data.yaml: nc is 3"), "\(run.errors)")
             #expect(!run.errors.contains("Note: ") && !run.errors.contains("read the photos of"), "\(run.errors)")
         }
     }
@@ -114,18 +115,16 @@ import Testing
     @Test("If val has the same photos as train, train-detector holds out some of them instead") func equalParts() throws
     {
         try withDataset("train: images/train\nval: images/train") { folder in
-            let run = try imprint(
-                "train-detector", "--annotations", "set", "--output", "m.imprint", "--epochs", "1", folder: folder)
-            #expect(run.status == 0 && run.errors.contains("val has all photos of train"), "\(run.errors)")
+            let run = try startDetectorTraining("--annotations set", folder: folder)
+            #expect(run.errors.contains("val has all photos of train"), "\(run.errors)")
         }
     }
 
     @Test("train-detector notes the number of photos that are in train and val") func sharedPhotos() throws {
         try withDataset("train: [images/train, images/other]\nval: [images/val, images/other]") { folder in
-            let run = try imprint(
-                "train-detector", "--annotations", "set", "--output", "m.imprint", "--epochs", "1", folder: folder)
+            let run = try startDetectorTraining("--annotations set", folder: folder)
             let note = "1 photo is in both the training and the validation set, and only used for validation."
-            #expect(run.status == 0 && run.errors.contains(note), "\(run.errors)")
+            #expect(run.errors.contains(note), "\(run.errors)")
         }
     }
 }
