@@ -104,18 +104,21 @@ package final class LocalServer: Sendable {
         _ answer: @escaping @Sendable (HTTPRequest, Data?) async throws -> HTTPResponse
     ) async {
         await server.appendRoute("*") { [hosts, url, state] received in
-            // The response to HEAD is that to GET without the body.
+            // HEAD is answered like GET, without the body. `authorize` still sees HEAD, so HEAD does not use up a token.
             var request = received
-            if received.method == Self.head { request.method = .GET }
+            if received.method == .HEAD { request.method = .GET }
             let (proxy, relay) = Self.origin(of: request, state)
             let url = proxy?.url ?? url
             let hosts = proxy.map { ["\($0.url.host() ?? ""):\($0.url.port ?? 0)"] } ?? hosts
             let hasExpectedHost = hosts.contains(request.headers[.host] ?? "")
+            let contentLength = request.headers[.contentLength].flatMap { Int($0) }
             let rejection = hasExpectedHost ? authorize(received, relay?.device) : Self.otherHost(url)
             if rejection == nil {
                 relay?.admit()
             } else {
-                relay?.allow(bodyOf: Int(request.headers[.contentLength] ?? "") ?? 0)
+                // At least as many bytes as these fields have arrived, so the allowance for the next head does not grow.
+                relay?.allow(request.headers.reduce(0) { $0 + $1.key.rawValue.utf8.count + $1.value.utf8.count + 2 })
+                relay?.allow(contentLength ?? 0)
             }
             // The body is always read to its end, where the next request of the connection begins.
             var (body, count) = (Data(), 0)
@@ -124,6 +127,7 @@ package final class LocalServer: Sendable {
                 for try await part in request.bodySequence {
                     count += part.count
                     if rejection == nil && count <= bodyLimit { body += part } else { body = Data() }
+                    if rejection != nil && contentLength == nil { relay?.allow(part.count) }
                 }
             } catch {
                 isWhole = false
@@ -139,15 +143,14 @@ package final class LocalServer: Sendable {
                         body: Data("The request body does not have the announced length.\n".utf8))
                 }
             for (name, value) in Self.headers where response.headers[name] == nil { response.headers[name] = value }
-            if received.method == Self.head, case .httpBody(let body) = response.payload {
-                response.headers[.contentLength] = body.count.map { "\($0)" }
+            if received.method == .HEAD, case .httpBody(let body) = response.payload {
+                // All bodies of these servers have a known length.
+                if let count = body.count { response.headers[.contentLength] = "\(count)" }
                 response.payload = .httpBody(HTTPBodySequence(data: Data()))
             }
             return response
         }
     }
-
-    private static let head = HTTPMethod("HEAD")
 
     /// Returns the proxy and the connection through which another device sent a request; nil for requests of this machine.
     private static func origin(of request: HTTPRequest, _ state: State) -> (TLSProxy?, TLSRelay?) {

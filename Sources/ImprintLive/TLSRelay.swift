@@ -38,13 +38,10 @@ final class TLSRelay: Sendable {
     /// The port from which the server receives the requests of the device; nil while there is no connection to the server.
     var port: UInt16? { state.withLock { $0.server?.port } }
 
-    /// Also accepts the body of a rejected request, which the server does not keep, and the head of another request.
-    /// - Parameter byteCount: The number of bytes in the body.
-    func allow(bodyOf byteCount: Int) {
-        state.withLock { $0.allowance += min(max(byteCount, 0), 1 << 40) + Self.headLimit }
-    }
+    /// Accepts further bytes of rejected requests, which the server has consumed or does not keep in memory.
+    func allow(_ byteCount: Int) { state.withLock { $0.allowance += min(max(byteCount, 0), 1 << 40) } }
 
-    /// Keeps the connection open after the time limit for unauthenticated clients.
+    /// Ends the limits of time and bytes for unauthenticated clients.
     func admit() { state.withLock { $0.isAdmitted = true } }
 
     /// Lets `run` return soon.
@@ -146,9 +143,9 @@ extension TLSRelay {
                 }
                 return max(0, Int(result))
             }
-            let mayRead = state.withLock { $0.isAdmitted || received < $0.allowance }
-            if request.isEmpty && mayRead {
-                guard let count = count(imprint_tls_read(connection, &buffer, Int32(buffer.count))) else { return }
+            let limit = state.withLock { $0.isAdmitted ? buffer.count : min(buffer.count, $0.allowance - received) }
+            if request.isEmpty && limit > 0 {
+                guard let count = count(imprint_tls_read(connection, &buffer, Int32(limit))) else { return }
                 request = Data(buffer[..<count])
                 received += count
             }
@@ -183,7 +180,7 @@ extension TLSRelay {
             }
             if hasTransferred {
                 lastTransfer = .now
-            } else if !mayRead {
+            } else if limit <= 0 {
                 // The decision of the server is not an event of a socket.
                 _ = wait(deviceEvents, on: server, serverEvents, until: .now + .milliseconds(50))
                 if state.withLock({ $0.hasEnded }) { return }

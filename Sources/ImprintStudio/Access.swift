@@ -57,7 +57,7 @@ extension HTTPRequest {
     /// Returns the response to a request that changes something without coming from the page of the studio; nil to allow the
     /// request.
     func rejectionOfOrigin(scheme: String) -> HTTPResponse? {
-        guard method != .GET && method != HTTPMethod("HEAD") else { return nil }
+        guard method != .GET && method != .HEAD else { return nil }
         if let host = headers[.host], headers[HTTPHeader("Origin")] == "\(scheme)://\(host)" { return nil }
         return .failure(
             .forbidden, "The request does not come from the page of the studio. Open the page and try again there.")

@@ -29,9 +29,9 @@ final class BoxStore: Sendable {
         var stamp: FileStamp?
         /// Whether the store has read the annotation file and not yet written it, so that the file may contain more than the photos.
         var mayContainMore = false
-        /// Whether the annotation file may list missing photos, whose names a new photo must not get together with their boxes.
+        /// Whether the annotation file may have boxes of missing photos, which a new photo of the same name would get.
         var mayListMissingPhotos = false
-        /// The highest number of a photo since the start, so that a page cannot take a new photo for a deleted one.
+        /// The highest number of a photo since the start; numbers are not used again, because a page may still show a deleted photo.
         var lastNumber = 0
     }
 
@@ -128,7 +128,7 @@ final class BoxStore: Sendable {
             annotations = try BoxAnnotations(contentsOf: file, threads: threads)
         } catch let error as BoxAnnotationsError {
             switch error {
-            // The file is valid, but has nothing to show. The first edit keeps a copy of it.
+            // The file is valid, but has nothing to show. The first edit or new photo keeps a copy of it.
             case .noPhotos, .noReadablePhotos, .noUsableBoxes: return ([:], ["\(error)"], false)
             default: throw error
             }
@@ -255,14 +255,14 @@ final class BoxStore: Sendable {
     private func write(_ photos: [BoxPhoto], _ state: inout State) throws {
         if state.mayContainMore {
             try copyFile(unlessItContainsOnly: state.photos)
-            (state.mayContainMore, state.mayListMissingPhotos) = (false, false)
+            state.mayContainMore = false
         }
         if let data = try data(of: photos) {
             try AtomicFile.write([UInt8](data), to: file)
         } else {
             try removeIfPresent(file)
         }
-        state.stamp = FileStamp(file)
+        (state.stamp, state.mayListMissingPhotos) = (FileStamp(file), false)
         state.photos = photos
         state.version += 1
     }

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "The target may be an absolute URL, as proxies send it",
+        "The target may be an absolute URL, as clients send it to a proxy",
         arguments: [
             ("http://a:80/v2/health/ready?x=1", "/v2/health/ready"), ("HTTP://a/", "/"), ("http://a", "/"),
             ("http://a?x=/b", "/"), ("/http://a", "/http://a"), ("https://a/b", "https://a/b"),
