@@ -213,7 +213,7 @@ public enum ImprintError: DescribedError, Equatable {
                 + "\(visibleNames(known).joined(separator: ", ")). A detector learns a new logo from its artwork or from photos with boxes. "
                 + "Provide these, or rename the folder to a known label"
         case .labelExists(let label, let known):
-            "the model already has the label \(label.debugDescription), expected a new label. Its labels are \(abbreviated(known)). "
+            "the model already has the label \(quotedName(label)), expected a new label. Its labels are \(abbreviated(known)). "
                 + "Choose another label, or train a detector of all logos again"
         case .unsupportedDetector(let network, let found, let expected):
             "the detector \(network.debugDescription) cannot learn new logos: it has \(found), expected \(expected). "

@@ -219,7 +219,7 @@ package enum AtomicFile {
             guard let destination = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else {
                 return path
             }
-            // The kernel resolves "..", because a folder before it may be a link itself, whose parent is elsewhere.
+            // The path keeps "..": if the folder before it is a link, its parent is that of the target, which only the kernel knows.
             path = destination.hasPrefix("/") ? destination : "\(parentFolder(of: path))/\(destination)"
         }
         throw .cannotWrite(path, errno: ELOOP)

@@ -32,7 +32,12 @@ package enum StampedFolder<Stamp: Codable> {
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        try AtomicFile.write(Array(try encoder.encode(stamp)), to: file)
+        let bytes = Array(try encoder.encode(stamp))
+        guard try AtomicFile.create(file, { try $0.write(bytes) }) else {
+            // Another run has claimed the folder meanwhile.
+            self = .stamped(try? JSONDecoder().decode(Stamp.self, from: Data(contentsOf: file)))
+            return
+        }
         self = .new
     }
 }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintCore
 
 extension ImageFolder {
-    /// Returns the file or folders by which a folder is a data set with bounding boxes or has its parts; nil if it is none.
+    /// Returns the file or folders that show that a folder is a data set with bounding boxes, or contains its parts; nil for other folders.
     static func signOfBoxes(_ root: FolderListing, _ url: URL) -> String? {
         let description = root.files.first {
             let file = url.appending(path: $0)
@@ -26,23 +26,27 @@ extension ImageFolder {
     /// Returns a file with bounding boxes beside the photos of a dataset split, such as train/_annotations.coco.json or an XML file per photo;
     /// nil if there is none.
     private static func annotationsInSplit(_ folders: [String], _ url: URL) -> String? {
-        for split in folders where BoxFormat.partKey(ofFolder: split) != nil {
+        for split in parts(folders) {
             let files = (try? FolderListing(url.appending(path: split)))?.files ?? []
             let xml = files.first { $0.hasSuffix(".xml") }
             let isVOC = xml.map { boxFormat(of: url.appending(path: "\(split)/\($0)")) == .pascalVOC } ?? false
-            let found = files.first { $0.hasPrefix("_annotations.") } ?? (isVOC ? xml : nil)
+            let found = files.first { $0.hasPrefix("_annotations.") && $0.hasSuffix(".json") } ?? (isVOC ? xml : nil)
             if let found { return "\(split)/\(found)" }
         }
         return nil
     }
 
-    /// Returns the folders by which the sub-folders of a folder are the parts of a YOLO data set; nil if they are labels.
-    ///
-    /// A single sub-folder may be a label with the name of a part, such as train beside bus.
-    private static func partsOfYOLO(_ folders: [String], _ url: URL) -> String? {
+    /// Returns the sub-folders with the names of the parts of a dataset split; empty if they may be labels, such as train beside bus.
+    private static func parts(_ folders: [String]) -> [String] {
         let parts = folders.filter { BoxFormat.partKey(ofFolder: $0) != nil }
         let isSplit = Set(parts.map { BoxFormat.partKey(ofFolder: $0) }).count > 1 || parts.count == folders.count
-        guard isSplit, let first = parts.first else { return nil }
+        return isSplit ? parts : []
+    }
+
+    /// Returns the folders by which the sub-folders of a folder are the parts of a YOLO data set; nil if they are labels.
+    private static func partsOfYOLO(_ folders: [String], _ url: URL) -> String? {
+        let parts = Self.parts(folders)
+        guard let first = parts.first else { return nil }
         let location = url.absoluteURL.standardizedFileURL
         if location.lastPathComponent == "images",
             hasBoxFiles(location.deletingLastPathComponent().appending(path: "labels"))
@@ -92,11 +96,14 @@ extension ImageFolder {
     static func checkSubfolders(_ paths: [String], logos: [String], in url: URL) throws(ImageError) {
         for path in paths {
             let folders = path.split(separator: "/").dropLast()
-            guard let position = folders.firstIndex(where: { logos.contains(String($0)) }) else { continue }
+            guard let position = folders.firstIndex(where: { logos.contains(String($0)) }),
+                isImage(url.appending(path: path))
+            else { continue }
             throw .invalidSource(
                 name: url.displayPath,
                 found: "photos of a logo in the folder \(quotedName(folders[...position].joined(separator: "/")))",
-                expected: "the sub-folder \(quotedName(String(folders[position]))) directly in the photo folder, because photos in other "
+                expected:
+                    "the sub-folder \(quotedName(String(folders[position]))) directly in the photo folder, because photos in other "
                     + "sub-folders count as photos without a logo")
         }
     }

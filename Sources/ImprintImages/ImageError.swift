@@ -128,7 +128,7 @@ extension ImageError {
             "\(folder.displayPath): the sub-folder of the label \(quotedName(label)) has no photos. Add some, or remove it."
         case .hasBoxes(let folder, let found):
             "\(folder.displayPath): found \(found) of a data set with bounding boxes, expected one sub-folder of photos per label. "
-                + "Use the data set as the annotations of a detector."
+                + "Use the data set, or the file of boxes of each part, as the annotations of a detector."
         case .splitFolders(let folder, let splits, []):
             "\(folder.displayPath): found only the folders \(listed(splits)) of a dataset split, without a sub-folder of photos that all of "
                 + "them have. Expected one sub-folder of photos per label. Sort the photos in each folder into sub-folders by label; if "

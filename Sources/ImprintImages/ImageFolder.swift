@@ -54,8 +54,8 @@ public struct ImageFolder: Sendable {
 
     /// Creates the data set of a logo detector from the photos in a folder.
     ///
-    /// A sub-folder with the name of a logo has the photos that show this logo. All other images, in other sub-folders at any
-    /// depth or directly in the folder, are background photos, which show none of the logos. Their label is the name of the
+    /// A sub-folder with the name of a logo has the photos that show this logo. All other images, directly in
+    /// the folder or in other sub-folders at any depth that are not named after a logo, are background photos, which show none of the logos. Their label is the name of the
     /// only other sub-folder, or else `noLogoLabel`.
     /// - Parameters:
     ///   - url: The folder.

@@ -86,8 +86,9 @@ struct AugmentCommand: ParsableCommand {
         _ = try augment?.augmentation()
         let photoOptions = flag("--augment", augment != nil) + flag("--crop-and-scale", cropAndScale != nil)
         guard !showsArtwork || photoOptions.isEmpty else {
+            let names = photoOptions.joined(separator: " and ")
             throw ValidationError(
-                "\(photoOptions.joined(separator: ", ")): expected only with a folder of photos. Leave it out.")
+                "\(names): expected only with a folder of photos, not with --artwork. Leave out \(names).")
         }
         let imageCount = showsArtwork ? count * epochs * artworkOptions.labels.count : count * epochs + count
         guard imageCount * side * side <= 100_000_000 else {

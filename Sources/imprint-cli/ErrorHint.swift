@@ -104,7 +104,8 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case let error as ProcessFailedError: error.advice.hint
     case let error as ProcessMismatchError: hint(forDifferent: error.differences.map(\.property))
     case DrawingError.hasBoxes, ImageError.hasBoxes: annotationsHint
-    case ImageError.splitFolders(let folder, let splits, _): hint(forSplits: splits, in: folder, command)
+    case ImageError.splitFolders(let folder, let splits, let labels) where !labels.isEmpty:
+        hint(forSplits: splits, in: folder, command)
     case let error as LabelListError: hint(forWrongList: error, command)
     case let error as LocatedError: hint(for: error.error, in: command)
     case let error as ImportError: hint(for: error.problem) ?? kindOfUnknownFormat(error)

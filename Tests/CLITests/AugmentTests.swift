@@ -131,14 +131,16 @@ import Testing
         "Options that only affect photos are an error with artwork",
         arguments: [
             (["--augment", "blur"], "--augment"), (["--crop-and-scale", "scale-fit"], "--crop-and-scale"),
-            (["--augment", "none", "--crop-and-scale", "center-crop"], "--augment, --crop-and-scale"),
+            (["--augment", "none", "--crop-and-scale", "center-crop"], "--augment and --crop-and-scale"),
         ])
     func photoOptions(options: [String], named: String) throws {
         try withTemporaryFolder { folder in
             let output = try run(
                 tool, ["augment", "--artwork", "Leaf=leaf.png", "--contact-sheet", "s.png"] + options, folder: folder)
             #expect(output.status == 64)
-            #expect(output.errors.contains("\(named): expected only with a folder of photos. Leave it out."))
+            #expect(
+                output.errors.contains(
+                    "\(named): expected only with a folder of photos, not with --artwork. Leave out \(named)."))
         }
     }
 

@@ -264,6 +264,9 @@ import Testing
             #expect(hint(for: error(["test", "train"]), in: command) == nil)
         }
         #expect(hint(for: error(splits), in: PrepareCommand.self) == nil)
+        // The photos must first be sorted by label.
+        let unsorted = ImageError.splitFolders(folder: URL(filePath: "/my data"), splits: splits, labels: [])
+        #expect(hint(for: unsorted, in: TrainCommand.self) == nil)
     }
 
     /// The start of a ZIP archive from `torch.save`.

@@ -55,7 +55,8 @@ import Testing
         }
     }
 
-    @Test("train-detector trains on train and validates on val of data.yaml") func train() throws {
+    @Test("train-detector reads the training photos from train and the validation photos from val of data.yaml")
+    func train() throws {
         try withDataset { folder in
             let run = try startDetectorTraining("--annotations set/data.yaml", folder: folder)
             for part in ["train", "val"] {
@@ -107,13 +108,13 @@ import Testing
                 try command == "train-detector"
                 ? startDetectorTraining(options, folder: folder)
                 : shell("$imprint \(command) \(options)", folder: folder)
+            #expect(command == "train-detector" || run.status == 0, "\(run.errors)")
             #expect(run.errors.contains("data.yaml: nc is 3"), "\(run.errors)")
             #expect(!run.errors.contains("Note: ") && !run.errors.contains("read the photos of"), "\(run.errors)")
         }
     }
 
-    @Test("If val has the same photos as train, train-detector holds out some of them instead") func equalParts() throws
-    {
+    @Test("train-detector warns if val has the same photos as train") func equalParts() throws {
         try withDataset("train: images/train\nval: images/train") { folder in
             let run = try startDetectorTraining("--annotations set", folder: folder)
             #expect(run.errors.contains("val has all photos of train"), "\(run.errors)")

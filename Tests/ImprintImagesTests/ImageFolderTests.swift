@@ -142,7 +142,10 @@ import Testing
             (["images/train/a.jpg", "images/val/b.jpg", "images/bus/c.jpg"], "images", nil),
             (["images/train/a.jpg", "images/bus/b.jpg", "labels/train/a.txt"], "images", nil),
             (
-                ["images/train/a.jpg", "images/bus/c.jpg", "images/val/b.jpg", "labels/train/a.jpg", "labels/train/a.txt"],
+                [
+                    "images/train/a.jpg", "images/bus/c.jpg", "images/val/b.jpg", "labels/train/a.jpg",
+                    "labels/train/a.txt",
+                ],
                 "images", nil
             ),
             (["photos/train/a.jpg", "photos/val/b.jpg", "photos/bus/c.jpg", "labels/train/a.txt"], "photos", nil),
@@ -190,7 +193,7 @@ import Testing
     @Test(
         "A dataset split with a file of boxes beside its photos is an error that names the file",
         arguments: [
-            ("_annotations.coco.json", "{}", true), ("_annotations.csv", "", true),
+            ("_annotations.coco.json", "{}", true), ("_annotations.csv", "", false),
             ("a.xml", "<annotation></annotation>", true), ("a.xml", "<rdf></rdf>", false), ("notes.json", "{}", false),
         ])
     func boxesInSplit(name: String, content: String, isFound: Bool) throws {
@@ -201,15 +204,19 @@ import Testing
                 ? .hasBoxes(folder: root, found: "valid/\(name)")
                 : .splitFolders(folder: root, splits: ["train", "valid"], labels: [])
             #expect(throws: expected) { try ImageFolder(at: root) }
+            try FileManager.default.moveItem(at: root.appending(path: "train"), to: root.appending(path: "bus"))
+            #expect(try ImageFolder(at: root).labels == ["bus", "valid"])
         }
     }
 
-    @Test("The photos of a logo in a deeper folder are an error instead of background photos") func deeperLogo() throws {
-        try withFiles(["train/Leaf/a.jpg", "val/Leaf/b.jpg"]) { root in
+    @Test("The photos of a logo in a deeper folder are an error instead of background photos") func deeperLogo() throws
+    {
+        try withFiles(["train/Leaf/a.jpg", "val/Leaf/b.jpg", "notes/Ring/read.me"]) { root in
             let error = try #require(throws: ImageError.self) { try ImageFolder(at: root, logos: ["Leaf"]) }
             #expect(
                 "\(error)".hasPrefix(
-                    "\(root.displayPath): found photos of a logo in the folder \"train/Leaf\", expected the sub-folder \"Leaf\" directly"))
+                    "\(root.displayPath): found photos of a logo in the folder \"train/Leaf\", expected the sub-folder \"Leaf\" directly"
+                ))
             #expect(try ImageFolder(at: root, logos: ["Ring"]).items.count == 2)
         }
     }

@@ -225,13 +225,14 @@ struct DetectorTask: TrainingTask {
         guard !hasPhotos else {
             return photos.negatives.map { GroundTruthImage(source: $0.source, objects: $0.objects ?? []) }
         }
-        return (0..<Self.drawnNegativeCount).map { index in
+        return (0..<drawnCount).map { index in
             GroundTruthImage(source: PatchSource(backdrops.background(at: index, seed: configuration.seed)))
         }
     }
 
-    /// The number of drawn negatives: about as many as the photos of a small data set.
-    private static let drawnNegativeCount = 200
+    /// The number of drawn negatives and of composites for validation: 200, about as many as the photos of a small data set; fewer if tests use a
+    /// small pool.
+    private var drawnCount: Int { min(200, 5 * configuration.hyperparameters.poolSize) }
 
     func check(_ checkpoint: Checkpoint, file: URL) throws {
         guard checkpoint.state.progress.plannedRounds == phases.count else {
@@ -265,7 +266,7 @@ struct DetectorTask: TrainingTask {
         let parameters = try start.parameters(seed: hyperparameters.seed)
         var evaluator = DetectorEvaluator(
             labels: labels, logos: logos, photos: photos, workers: configuration.workers,
-            compositeCount: min(200, 5 * hyperparameters.poolSize), preprocessing: start.preprocessing)
+            compositeCount: drawnCount, preprocessing: start.preprocessing)
         evaluator.onPortion = onScan
         let objective = try DetectorObjective(
             network, parameters: parameters, patches: patches, phases: phases, evaluator: evaluator,
