@@ -12,7 +12,7 @@ extension ImageFolder {
         if root.folders.contains("images"), hasBoxFiles(url.appending(path: "labels")) {
             return "the folders images and labels"
         }
-        return partsOfYOLO(root.folders, url) ?? annotationsInSplit(root.folders, url)
+        return partsOfYOLO(root.folders, url) ?? annotations(root, url)
     }
 
     /// Returns the format of boxes of a small file; nil for other files.
@@ -23,17 +23,29 @@ extension ImageFolder {
         return BoxFormat([UInt8](content), of: file)
     }
 
-    /// Returns a file with bounding boxes beside the photos of a dataset split, such as train/_annotations.coco.json or an XML file per photo;
-    /// nil if there is none.
-    private static func annotationsInSplit(_ folders: [String], _ url: URL) -> String? {
-        for split in parts(folders) {
-            let files = (try? FolderListing(url.appending(path: split)))?.files ?? []
-            let xml = files.first { $0.hasSuffix(".xml") }
-            let isVOC = xml.map { boxFormat(of: url.appending(path: "\(split)/\($0)")) == .pascalVOC } ?? false
-            let found = files.first { $0.hasPrefix("_annotations.") && $0.hasSuffix(".json") } ?? (isVOC ? xml : nil)
-            if let found { return "\(split)/\(found)" }
+    /// Returns a file with bounding boxes: beside the photos of a folder or of a dataset split, such as train/_annotations.coco.json or an XML
+    /// file per photo, or in a folder annotations; nil if there is none.
+    private static func annotations(_ root: FolderListing, _ url: URL) -> String? {
+        if root.folders.isEmpty { return annotationFile(root.files, url) }
+        // A label may be named annotations, too.
+        let name = root.folders.first { $0.lowercased() == "annotations" && root.folders.count > 1 }
+        let folders = parts(root.folders) + [name].compactMap(\.self)
+        for folder in folders {
+            let location = url.appending(path: folder)
+            let files = (try? FolderListing(location))?.files ?? []
+            let isSeparate = folder == name && !files.contains { isImage(location.appending(path: $0)) }
+            let json = isSeparate ? files.first { $0.hasSuffix(".json") } : nil
+            if let file = json ?? annotationFile(files, location) { return "\(folder)/\(file)" }
         }
         return nil
+    }
+
+    /// Returns the name of a file with bounding boxes among files of a folder; nil if there is none.
+    private static func annotationFile(_ files: [String], _ folder: URL) -> String? {
+        let json = files.first { $0.hasPrefix("_annotations.") && $0.hasSuffix(".json") }
+        if let json { return json }
+        let xml = files.first { $0.hasSuffix(".xml") }
+        return xml.flatMap { boxFormat(of: folder.appending(path: $0)) == .pascalVOC ? $0 : nil }
     }
 
     /// Returns the sub-folders with the names of the parts of a dataset split; empty if they may be labels, such as train beside bus.
@@ -99,12 +111,7 @@ extension ImageFolder {
             guard let position = folders.firstIndex(where: { logos.contains(String($0)) }),
                 isImage(url.appending(path: path))
             else { continue }
-            throw .invalidSource(
-                name: url.displayPath,
-                found: "photos of a logo in the folder \(quotedName(folders[...position].joined(separator: "/")))",
-                expected:
-                    "the sub-folder \(quotedName(String(folders[position]))) directly in the photo folder, because photos in other "
-                    + "sub-folders count as photos without a logo")
+            throw .logoInSubfolder(folder: url, path: folders[...position].joined(separator: "/"))
         }
     }
 }

@@ -48,6 +48,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     /// `splits` are their names, such as "train" and "val", and `labels` the names of the sub-folders that all of them have; there may be none if
     /// the folder has no other sub-folders.
     case splitFolders(folder: URL, splits: [String], labels: [String])
+    /// The folder of a logo, at `path` relative to the folder of photos, is not directly in it, so its photos would count as photos without a logo.
+    case logoInSubfolder(folder: URL, path: String)
     /// The folder contains a name that is not UTF-8; in `name`, other bytes than printable ASCII are written as `\xE9`.
     case undecodableName(folder: URL, name: String)
     /// A folder of photos without labels has no photos; `reason` explains why.
@@ -137,6 +139,11 @@ extension ImageError {
             "\(folder.displayPath): found the folders \(listed(splits)) of a dataset split, which have the same sub-folders of photos "
                 + "(\(labels.prefix(3).joined(separator: ", "))\(labels.count > 3 ? ", …" : "")). Expected one sub-folder of photos per "
                 + "label. Use \(Self.uses(of: splits, in: folder))."
+        case .logoInSubfolder(let folder, let path):
+            "\(folder.displayPath): found the folder \(quotedName(path)), which has the name of a logo, among the photos without a logo. Expected "
+                + "the folder of a logo directly in the folder of photos. Move it there, or use "
+                + "\(folder.appending(path: path.split(separator: "/").dropLast().joined(separator: "/")).displayPath) as the folder of "
+                + "photos."
         case .undecodableName(let folder, let name):
             "\(folder.displayPath): the folder contains the name \"\(name)\", which is not UTF-8. "
                 + "Expected names in UTF-8. Rename it."

@@ -96,7 +96,7 @@ public struct ImageFolder: Sendable {
             try checkLabelsWithoutLogo([label], logos: logos, source: url.displayPath)
             classes.append((label, background.sorted(by: precedes)))
         } else if classes.isEmpty {
-            throw .emptyFolder(folder: url)
+            throw .missingImages(folder: url, reason: "it holds none")
         }
         try self.init(url, classes.sorted { precedes($0.label, $1.label) }, ignored: [])
     }

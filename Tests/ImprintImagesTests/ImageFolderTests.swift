@@ -209,15 +209,38 @@ import Testing
         }
     }
 
+    @Test(
+        "Boxes beside photos, or in a folder annotations, are an error that names the file; a label may have this name",
+        arguments: [
+            (["a.jpg", "_annotations.coco.json"], "_annotations.coco.json"), (["a.jpg", "a.xml"], "a.xml"),
+            (["val/a.jpg", "annotations/instances_val.json"], "annotations/instances_val.json"),
+            (["JPEGImages/a.jpg", "Annotations/a.xml"], "Annotations/a.xml"),
+            (["annotations/a.jpg", "annotations/notes.json", "plain/b.jpg"], nil),
+            (["cat/a.jpg", "dog/b.jpg", "a.xml"], nil),
+        ] as [([String], String?)])
+    func separateBoxes(paths: [String], found: String?) throws {
+        try withFiles(paths) { root in
+            for path in paths where path.hasSuffix(".xml") {
+                try Data("<annotation></annotation>".utf8).write(to: root.appending(path: path))
+            }
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: root) }
+            switch folder {
+            case .success: #expect(found == nil)
+            case .failure(let error): #expect(error == found.map { .hasBoxes(folder: root, found: $0) })
+            }
+        }
+    }
+
     @Test("The photos of a logo in a deeper folder are an error instead of background photos") func deeperLogo() throws
     {
         try withFiles(["train/Leaf/a.jpg", "val/Leaf/b.jpg", "notes/Ring/read.me"]) { root in
-            let error = try #require(throws: ImageError.self) { try ImageFolder(at: root, logos: ["Leaf"]) }
+            let error = ImageError.logoInSubfolder(folder: root, path: "train/Leaf")
+            #expect(throws: error) { try ImageFolder(at: root, logos: ["Leaf"]) }
             #expect(
-                "\(error)".hasPrefix(
-                    "\(root.displayPath): found photos of a logo in the folder \"train/Leaf\", expected the sub-folder \"Leaf\" directly"
-                ))
-            #expect(try ImageFolder(at: root, logos: ["Ring"]).items.count == 2)
+                error.description.contains(": found the folder \"train/Leaf\", which has the name of a logo, among"))
+            #expect(error.description.contains("/train as the folder of photos."))
+            let other = try ImageFolder(at: root, logos: ["Ring"])
+            #expect(other.items.count == 2)
         }
     }
 

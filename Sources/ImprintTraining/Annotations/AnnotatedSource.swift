@@ -7,7 +7,7 @@ package struct AnnotatedSource: TrainingSource {
     package let name: String
     package let labels: [String]
     package let items: [TrainingPhoto]
-    /// The SHA-256 digest of a line with the path, the size and the objects for every photo, in hexadecimal.
+    /// The SHA-256 digest of a line with the path, the sizes in pixels and bytes, and the objects for every photo, in hexadecimal.
     package let digest: String
     private let paths: [URL: String]
 
@@ -23,7 +23,8 @@ package struct AnnotatedSource: TrainingSource {
                 return
                     "\t\(object.label)\t\(box.x) \(box.y) \(box.width) \(box.height)\(object.isCrowd ? " crowd" : "")"
             }
-            hash.update("\(path)\t\(photo.width)x\(photo.height)\(objects.joined())\n".utf8Span.span.bytes)
+            let size = "\(photo.width)x\(photo.height)\t\(FileStatus(photo.url)?.size ?? 0)"
+            hash.update("\(path)\t\(size)\(objects.joined())\n".utf8Span.span.bytes)
         }
         name = annotations.name
         labels = annotations.labels

@@ -208,7 +208,8 @@ public struct BoxAnnotations: Sendable {
         return (only, try file(only, photos: photos, part: part))
     }
 
-    /// Returns a sentence about the data.yaml of a folder without it, which may be a part of a YOLO data set; empty for other folders.
+    /// Returns a sentence about what to use instead of a folder without data.yaml: the data.yaml or the annotation file of a part of the data set;
+    /// empty if there is none.
     private static func missingYAMLFix(_ folder: URL) -> String {
         // A part is a folder such as train, or images/train.
         let parent = folder.absoluteURL.standardizedFileURL.deletingLastPathComponent()
@@ -217,6 +218,12 @@ public struct BoxAnnotations: Sendable {
         }
         if let file = files.first(where: { FileStatus($0)?.isFile == true }) {
             return "Use \(file.displayPath), which describes the data set."
+        }
+        let parts = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        for part in parts.sorted() where BoxFormat.partKey(ofFolder: part) != nil {
+            let location = folder.appending(path: part)
+            let names = (try? annotationPaths(in: location, extensions: ["json"], isRecursive: false)) ?? []
+            if names.count == 1 { return "Use \(location.appending(path: names[0]).displayPath)." }
         }
         guard FileStatus(folder.appending(path: "labels"))?.isFolder == true else { return "" }
         return "Create a file data.yaml in the folder that lists the names of the classes in order: names: [cat, dog]"

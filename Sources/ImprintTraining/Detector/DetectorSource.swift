@@ -55,7 +55,9 @@ struct DetectorSource: TrainingSource {
                     url: photo.url, labels: objects.isEmpty ? noLogo : objects.compactMap { indices[$0.label] })
             }
         let boxes = SHA256.hexadecimal(of: Array(try annotations.cocoData()))
-        digest = SHA256.hexadecimal(of: Array("\(labelled.digest)\n\(boxes)\n".utf8))
+        // Photos that were edited usually have another size.
+        let sizes = annotations.photos.map { "\(FileStatus($0.url)?.size ?? 0)" }.joined(separator: " ")
+        digest = SHA256.hexadecimal(of: Array("\(labelled.digest)\n\(boxes)\n\(sizes)\n".utf8))
         name = labelled.items.isEmpty ? "the annotated photos" : labelled.name
         objects = Dictionary(annotations.photos.map { ($0.url, $0.objects) }, uniquingKeysWith: { $0 + $1 })
         // The index keeps photos of the same name in different folders apart, wherever the data set is.

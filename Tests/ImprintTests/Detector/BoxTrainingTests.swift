@@ -160,6 +160,24 @@ import Testing
         }
     }
 
+    @Test("A photo that was edited changes the digest of its annotations, also with the same size in pixels")
+    func editedPhoto() throws {
+        try withTemporaryFolder { folder in
+            let annotations = try annotatedFramesAndDiscs(in: folder, count: 6, seed: 1)
+            func digests() throws -> [String?] {
+                let task = try DetectorTask(
+                    artwork: [:], photos: nil, annotations: annotations, backgrounds: nil,
+                    configuration: boxConfiguration(steps: 1))
+                return [AnnotatedSource(annotations).digest, task.fingerprint["boxes"]]
+            }
+            let first = try digests()
+            let photo = annotations.photos[0]
+            try ImageFile.write(RasterImage(width: photo.width, height: photo.height, filledWith: 90), to: photo.url)
+            let second = try digests()
+            #expect(first[0] != second[0] && first[1] != second[1] && first[1] != nil)
+        }
+    }
+
     @Test("Boxes change the fingerprint of a run, and a validation folder is rejected") func settings() throws {
         try withTemporaryFolder { folder in
             let annotations = try annotatedFramesAndDiscs(in: folder, count: 6, seed: 1)
