@@ -48,8 +48,9 @@ struct RequestHead: Equatable {
         self.fields = fields
     }
 
-    /// Returns the path of a request target without its query. The target is a path, or an absolute URL as clients send it to a proxy (RFC 9112,
-    /// section 3.2.2).
+    /// Returns the path of a request target without its query.
+    ///
+    /// The target is a path, or an absolute URL as clients send it to a proxy (RFC 9112, section 3.2.2).
     private static func path(of target: Substring) -> String {
         let scheme = "http://"
         guard target.prefix(scheme.count).lowercased() == scheme else { return String(target) }

@@ -17,8 +17,9 @@ func shell(_ script: String, folder: URL) throws -> CommandOutput {
     try run(URL(filePath: "/bin/sh"), ["-c", "imprint='\(tool.path)'\n\(script)"], folder: folder)
 }
 
-/// Starts `imprint train-detector`, and interrupts it after the first step, because a whole run takes 20 s or more. The checkpoint is in the
-/// folder `run`.
+/// Starts `imprint train-detector`, and interrupts it after the first step, because a whole run takes 20 s or more.
+///
+/// The checkpoint is in the folder `run`.
 /// - Parameter options: The options, as a shell reads them.
 func startDetectorTraining(_ options: String, folder: URL) throws -> CommandOutput {
     let output = try shell(

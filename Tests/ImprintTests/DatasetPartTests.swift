@@ -174,6 +174,19 @@ import Testing
         }
     }
 
+    @Test("The error about the folder of a dataset split names the annotation file of its training set")
+    func annotationsOfParts() throws {
+        try withTemporaryFolder { folder in
+            for part in ["test", "train", "valid"] {
+                let location = folder.appending(path: part)
+                try FileManager.default.createDirectory(at: location, withIntermediateDirectories: true)
+                try Data("{}".utf8).write(to: location.appending(path: "_annotations.coco.json"))
+            }
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
+            #expect(error?.description.hasSuffix("Use \(folder.path)/train/_annotations.coco.json.") == true)
+        }
+    }
+
     @Test(
         "If the only key of a part is misspelt, a note says that all photos are read",
         arguments: [("tain: images/train", true), ("tain: images/train\nval: images/val", false), ("pth: .", false)])

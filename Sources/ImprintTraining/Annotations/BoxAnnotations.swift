@@ -219,8 +219,8 @@ public struct BoxAnnotations: Sendable {
         if let file = files.first(where: { FileStatus($0)?.isFile == true }) {
             return "Use \(file.displayPath), which describes the data set."
         }
-        let parts = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
-        for part in parts.sorted() where BoxFormat.partKey(ofFolder: part) != nil {
+        let parts = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted()
+        for part in parts where BoxFormat.partKey(ofFolder: part) == "train" {
             let location = folder.appending(path: part)
             let names = (try? annotationPaths(in: location, extensions: ["json"], isRecursive: false)) ?? []
             if names.count == 1 { return "Use \(location.appending(path: names[0]).displayPath)." }

@@ -175,7 +175,8 @@ import Testing
         #expect(base.network == features.network && base.channels == features.channels)
     }
 
-    @Test("The features of a base model whose input is not a multiple of 16 pixels survive the file, too") func oddInput() throws {
+    @Test("The features of a base model whose input is not a multiple of 16 pixels survive the file, too")
+    func oddInput() throws {
         var net = NetworkBuilder(name: "odd", input: TensorShape(height: 72, width: 90, channels: 3))
         for _ in 0..<4 { net.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2, padding: .same)) }
         net.add(GlobalAveragePool())
