@@ -24,7 +24,7 @@ extension ImageFolder {
     }
 
     /// Returns a file with bounding boxes: beside the photos of a folder or of a dataset split, such as train/_annotations.coco.json or an XML
-    /// file per photo, or in a folder annotations; nil if there is none.
+    /// file per photo, or in a folder annotations; nil without such a file.
     private static func annotations(_ root: FolderListing, _ url: URL) -> String? {
         if root.folders.isEmpty { return annotationFile(root.files, url) }
         // A label may be named annotations, too.
@@ -40,7 +40,7 @@ extension ImageFolder {
         return nil
     }
 
-    /// Returns the name of a file with bounding boxes among files of a folder; nil if there is none.
+    /// Returns the name of a file with bounding boxes among files of a folder; nil without such a file.
     private static func annotationFile(_ files: [String], _ folder: URL) -> String? {
         let json = files.first { $0.hasPrefix("_annotations.") && $0.hasSuffix(".json") }
         if let json { return json }

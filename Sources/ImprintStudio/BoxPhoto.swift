@@ -31,7 +31,7 @@ struct BoxPhoto: Encodable, Sendable {
     /// The number of edits and of changes of the annotation file, so that a page cannot overwrite an edit of another page or program.
     var revision = 0
 
-    /// The number at the start of the name; 0 if there is none.
+    /// The number at the start of the name; 0 for other names.
     var number: Int { Int(name.prefix { $0.isNumber }) ?? 0 }
     /// Whether the annotation file lists the photo.
     var isAnnotated: Bool { !objects.isEmpty || isBackground }

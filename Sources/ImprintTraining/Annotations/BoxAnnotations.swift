@@ -209,7 +209,7 @@ public struct BoxAnnotations: Sendable {
     }
 
     /// Returns a sentence about what to use instead of a folder without data.yaml: the data.yaml or the annotation file of a part of the data set;
-    /// empty if there is none.
+    /// empty for other folders.
     private static func missingYAMLFix(_ folder: URL) -> String {
         // A part is a folder such as train, or images/train.
         let parent = folder.absoluteURL.standardizedFileURL.deletingLastPathComponent()
