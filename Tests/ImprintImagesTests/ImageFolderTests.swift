@@ -3,20 +3,20 @@ import ImprintImages
 import TestSupport
 import Testing
 
-@Suite("Image folder") struct ImageFolderTests {
-    /// Creates files at the given relative paths, each with its path as content; paths that end in "/" become folders.
-    private func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws -> Result {
-        try withTemporaryFolder { root in
-            for path in paths {
-                let url = root.appending(path: path)
-                let folder = path.hasSuffix("/") ? url : url.deletingLastPathComponent()
-                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-                if !path.hasSuffix("/") { try Data(path.utf8).write(to: url) }
-            }
-            return try body(root)
+/// Creates files at the given relative paths, each with its path as content; paths that end in "/" become folders.
+func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws -> Result {
+    try withTemporaryFolder { root in
+        for path in paths {
+            let url = root.appending(path: path)
+            let folder = path.hasSuffix("/") ? url : url.deletingLastPathComponent()
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            if !path.hasSuffix("/") { try Data(path.utf8).write(to: url) }
         }
+        return try body(root)
     }
+}
 
+@Suite("Image folder") struct ImageFolderTests {
     private func relative(_ folder: ImageFolder, _ urls: [URL]) -> [String] {
         let prefix = folder.url.path(percentEncoded: false)
         return urls.map { String($0.path(percentEncoded: false).dropFirst(prefix.count)).trimmingPrefix("/") }
@@ -105,160 +105,6 @@ import Testing
             ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, text: "\"none\"")
         try expectError(
             ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, text: "no photos")
-    }
-
-    @Test(
-        "The folder of a YOLO data set is an error, and other YAML or folders of labels are not",
-        arguments: [
-            (["images/a.jpg", "labels/a.txt"], "", "the folders images and labels"),
-            (["train/images/a.jpg", "valid/images/b.jpg"], "names: [cat]\nval: valid/images", "data.yaml"),
-            (["train/a.jpg", "valid/b.jpg", "bus/c.jpg"], "names: [cat]", nil),
-            (["images/a.jpg", "labels/a.jpg", "labels/a.txt"], "", nil),
-        ] as [([String], String, String?)])
-    func yolo(paths: [String], yaml: String, found: String?) throws {
-        try withFiles(paths) { root in
-            try Data(yaml.utf8).write(to: root.appending(path: "data.yaml"))
-            let folder = Result { () throws(ImageError) in try ImageFolder(at: root) }
-            switch folder {
-            case .success: #expect(found == nil)
-            case .failure(let error): #expect(error == found.map { ImageError.hasBoxes(folder: root, found: $0) })
-            }
-        }
-    }
-
-    @Test(
-        "Parts of a YOLO data set without data.yaml are an error, and labels with the names of parts are not",
-        arguments: [
-            (["images/train/a.jpg", "images/val/b.jpg", "labels/train/a.txt"], "images", "images/train and labels"),
-            (["images/test2/a.jpg", "images/Valid/b.jpg", "labels/a.txt"], "images", "images/Valid and labels"),
-            (
-                ["images/train/a.jpg", "images/val/b.jpg", "images/more/c.jpg", "labels/train/a.txt"], "images",
-                "images/train and labels"
-            ),
-            (
-                ["train/images/a.jpg", "train/labels/a.txt", "valid/images/b.jpg", "valid/labels/b.txt"], "",
-                "train/images and train/labels"
-            ),
-            (["images/train/a.jpg", "images/val/b.jpg", "images/bus/c.jpg"], "images", nil),
-            (["images/train/a.jpg", "images/bus/b.jpg", "labels/train/a.txt"], "images", nil),
-            (
-                [
-                    "images/train/a.jpg", "images/bus/c.jpg", "images/val/b.jpg", "labels/train/a.jpg",
-                    "labels/train/a.txt",
-                ],
-                "images", nil
-            ),
-            (["photos/train/a.jpg", "photos/val/b.jpg", "photos/bus/c.jpg", "labels/train/a.txt"], "photos", nil),
-            (["train/images/a.jpg", "train/labels/a.txt", "bus/b.jpg"], "", nil),
-        ] as [([String], String, String?)])
-    func partsOfYOLO(paths: [String], path: String, found: String?) throws {
-        try withFiles(paths) { root in
-            let url = path.isEmpty ? root : root.appending(path: path)
-            let folder = Result { () throws(ImageError) in try ImageFolder(at: url) }
-            switch folder {
-            case .success: #expect(found == nil)
-            case .failure(let error):
-                #expect(error == found.map { ImageError.hasBoxes(folder: url, found: "the folders \($0)") })
-            }
-        }
-    }
-
-    @Test(
-        "The folders of a dataset split with the same labels are an error, and labels with the names of splits are not",
-        arguments: [
-            (
-                ["train/A/a.jpg", "train/B/b.jpg", "val/A/c.jpg", "val/B/d.jpg", "test/A/e.jpg", "test/B/f.jpg"],
-                ["test", "train", "val"], ["A", "B"]
-            ),
-            (["Training/A/x/a.jpg", "valid/A/b.jpg", "valid/B/c.jpg", "more/d.jpg"], ["Training", "valid"], ["A"]),
-            (["train/images/a.jpg", "val/images/b.jpg"], ["train", "val"], ["images"]),
-            (["train/a.jpg", "val/b.jpg", "test/c.jpg", "notes.txt"], ["test", "train", "val"], []),
-            (["train2017/old/a.jpg", "val2017/new/b.jpg"], ["train2017", "val2017"], []),
-            (["train/a.jpg", "val/b.jpg", "bus/c.jpg"], [], []),
-            (["train/old/a.jpg", "val/new/b.jpg", "bus/c.jpg"], [], []),
-            (["train/A/a.jpg", "val/A/notes.txt", "val/b.jpg", "bus/c.jpg"], [], []),
-            (["train/A/a.jpg", "train2/A/b.jpg"], [], []), (["train/A/a.jpg", "bus/A/b.jpg"], [], []),
-        ] as [([String], [String], [String])])
-    func splitFolders(paths: [String], splits: [String], labels: [String]) throws {
-        try withFiles(paths) { root in
-            let folder = Result { () throws(ImageError) in try ImageFolder(at: root) }
-            switch folder {
-            case .success: #expect(splits.isEmpty)
-            case .failure(let error):
-                #expect(error == .splitFolders(folder: root, splits: splits, labels: labels))
-            }
-        }
-    }
-
-    @Test(
-        "A dataset split with a file of boxes beside its photos is an error that names the file",
-        arguments: [
-            ("_annotations.coco.json", "{}", true), ("_annotations.csv", "", false),
-            ("a.xml", "<annotation></annotation>", true), ("a.xml", "<rdf></rdf>", false), ("notes.json", "{}", false),
-        ])
-    func boxesInSplit(name: String, content: String, isFound: Bool) throws {
-        try withFiles(["train/a.jpg", "valid/b.jpg"]) { root in
-            try Data(content.utf8).write(to: root.appending(path: "valid/\(name)"))
-            let expected: ImageError =
-                isFound
-                ? .hasBoxes(folder: root, found: "valid/\(name)")
-                : .splitFolders(folder: root, splits: ["train", "valid"], labels: [])
-            #expect(throws: expected) { try ImageFolder(at: root) }
-            try FileManager.default.moveItem(at: root.appending(path: "train"), to: root.appending(path: "bus"))
-            #expect(try ImageFolder(at: root).labels == ["bus", "valid"])
-        }
-    }
-
-    @Test(
-        "Boxes beside photos, or in a folder annotations, are an error that names the file; a label may have this name",
-        arguments: [
-            (["a.jpg", "_annotations.coco.json"], "_annotations.coco.json"), (["a.jpg", "a.xml"], "a.xml"),
-            (["val/a.jpg", "annotations/instances_val.json"], "annotations/instances_val.json"),
-            (["JPEGImages/a.jpg", "Annotations/a.xml"], "Annotations/a.xml"),
-            (["annotations/a.jpg", "annotations/notes.json", "plain/b.jpg"], nil),
-            (["cat/a.jpg", "dog/b.jpg", "a.xml"], nil),
-        ] as [([String], String?)])
-    func separateBoxes(paths: [String], found: String?) throws {
-        try withFiles(paths) { root in
-            for path in paths where path.hasSuffix(".xml") {
-                try Data("<annotation></annotation>".utf8).write(to: root.appending(path: path))
-            }
-            let folder = Result { () throws(ImageError) in try ImageFolder(at: root) }
-            switch folder {
-            case .success: #expect(found == nil)
-            case .failure(let error): #expect(error == found.map { .hasBoxes(folder: root, found: $0) })
-            }
-        }
-    }
-
-    @Test("The photos of a logo in a deeper folder are an error instead of background photos") func deeperLogo() throws
-    {
-        try withFiles(["train/Leaf/a.jpg", "val/Leaf/b.jpg", "notes/Ring/read.me"]) { root in
-            let error = ImageError.logoInSubfolder(folder: root, path: "train/Leaf")
-            #expect(throws: error) { try ImageFolder(at: root, logos: ["Leaf"]) }
-            #expect(
-                error.description.contains(": found the folder \"train/Leaf\", which has the name of a logo, among"))
-            #expect(error.description.contains("/train as the folder of photos."))
-            let other = try ImageFolder(at: root, logos: ["Ring"])
-            #expect(other.items.count == 2)
-        }
-    }
-
-    @Test("The error about a dataset split names the use of each folder, and the first labels") func splitText() {
-        let folder = URL(filePath: "/data")
-        let error = ImageError.splitFolders(
-            folder: folder, splits: ["test", "train", "valid"], labels: ["A", "B", "C", "D"])
-        #expect(
-            error.description
-                == "/data: found the folders test, train and valid of a dataset split, which have the same sub-folders of photos (A, B, C, "
-                + "…). Expected one sub-folder of photos per label. Use /data/train as the training photos, /data/valid as the "
-                + "validation photos and /data/test as the test photos.")
-        let unlabelled = ImageError.splitFolders(folder: folder, splits: ["test", "train"], labels: [])
-        #expect(
-            unlabelled.description
-                == "/data: found only the folders test and train of a dataset split, without a sub-folder of photos that all of them have. "
-                + "Expected one sub-folder of photos per label. Sort the photos in each folder into sub-folders by label; if test and train "
-                + "are labels, rename the folders.")
     }
 
     @Test("A pipe or a device as the folder is an error that names its kind") func specialFiles() throws {

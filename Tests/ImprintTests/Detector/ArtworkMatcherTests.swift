@@ -169,6 +169,20 @@ import Testing
         #expect(try LocalFeatures.builtIn().isCalibrated)
     }
 
+    /// Returns a base model of two labels, whose network is convolutions and a head.
+    private static func classifier(_ convolutions: [Convolution], width: Int, height: Int) throws -> ModelFile {
+        var net = NetworkBuilder(
+            name: "classifier", input: TensorShape(height: height, width: width, channels: 3))
+        for convolution in convolutions { net.add(convolution) }
+        net.add(GlobalAveragePool())
+        net.add(Dense(outputChannels: 2))
+        net.add(Softmax())
+        let network = try net.network()
+        return ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: width, height: height))
+    }
+
     @Test("A base model that stores features is used as it is") func storedBase() throws {
         let features = try LocalFeatures.builtIn()
         let base = try LocalFeatures(features.model(precision: .float32))
@@ -177,15 +191,9 @@ import Testing
 
     @Test("The features of a base model whose input is not a multiple of 16 pixels survive the file, too")
     func oddInput() throws {
-        var net = NetworkBuilder(name: "odd", input: TensorShape(height: 72, width: 90, channels: 3))
-        for _ in 0..<4 { net.add(Convolution(outputChannels: 8, kernelSize: 3, stride: 2, padding: .same)) }
-        net.add(GlobalAveragePool())
-        net.add(Dense(outputChannels: 2))
-        net.add(Softmax())
-        let network = try net.network()
-        let base = ModelFile(
-            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
-            preprocessing: Preprocessing(width: 90, height: 72))
+        let strided = Array(
+            repeating: Convolution(outputChannels: 8, kernelSize: 3, stride: 2, padding: .same), count: 4)
+        let base = try Self.classifier(strided, width: 90, height: 72)
         let features = try LocalFeatures(base)
         #expect(features.network.input == TensorShape(height: 80, width: 96, channels: 3))
         try withTemporaryFolder { folder in
@@ -196,14 +204,7 @@ import Testing
     }
 
     @Test("A base model without a suitable feature map is an error") func unsuitable() throws {
-        var net = NetworkBuilder(name: "mean", input: TensorShape(height: 64, width: 64, channels: 3))
-        net.add(GlobalAveragePool())
-        net.add(Dense(outputChannels: 2))
-        net.add(Softmax())
-        let network = try net.network()
-        let model = ModelFile(
-            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
-            preprocessing: Preprocessing(width: 64, height: 64))
-        #expect(throws: ImprintError.noLocalFeatures(network: "mean")) { try LocalFeatures(model) }
+        let model = try Self.classifier([], width: 64, height: 64)
+        #expect(throws: ImprintError.noLocalFeatures(network: "classifier")) { try LocalFeatures(model) }
     }
 }
