@@ -149,7 +149,10 @@ import Testing
             let sight: Browser.Sight<Order> = try await StudioSamples.look(
                 studio, view,
                 [
-                    .wait("document.getElementById('label').textContent === 'Bright'"),
+                    // The label can change from Dark while its confidence is below the minimum of the alternative text.
+                    .wait(
+                        "document.getElementById('label').textContent === 'Bright' && !document.getElementById('copy').disabled"
+                    ),
                     .note("open", "document.querySelectorAll('details').forEach(one => { one.open = true })"),
                 ] + steps + [
                     .note("stops", "window.stops"),
