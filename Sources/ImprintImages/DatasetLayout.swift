@@ -44,8 +44,18 @@ extension ImageFolder {
     private static func annotationFile(_ files: [String], _ folder: URL) -> String? {
         let json = files.first { $0.hasPrefix("_annotations.") && $0.hasSuffix(".json") }
         if let json { return json }
+        if let list = files.first(where: { folder.appending(path: $0).isClassList }), hasTextFile(files, folder) {
+            return list
+        }
         let xml = files.first { $0.hasSuffix(".xml") }
         return xml.flatMap { boxFormat(of: folder.appending(path: $0)) == .pascalVOC ? $0 : nil }
+    }
+
+    /// Whether a photo among files of a folder has a text file of the same name, as YOLO boxes.
+    private static func hasTextFile(_ files: [String], _ folder: URL) -> Bool {
+        func stem(_ file: String) -> String { folder.appending(path: file).deletingPathExtension().lastPathComponent }
+        let texts = Set(files.filter { $0.hasSuffix(".txt") }.map(stem))
+        return files.contains { texts.contains(stem($0)) && isImage(folder.appending(path: $0)) }
     }
 
     /// Returns the sub-folders with the names of the parts of a dataset split; empty if they may be labels, such as train beside bus.

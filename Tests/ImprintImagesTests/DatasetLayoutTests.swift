@@ -115,6 +115,9 @@ import Testing
             (["JPEGImages/a.jpg", "Annotations/a.xml"], "Annotations/a.xml"),
             (["annotations/a.jpg", "annotations/notes.json", "plain/b.jpg"], nil),
             (["cat/a.jpg", "dog/b.jpg", "a.xml"], nil),
+            (["a.jpg", "a.txt", "classes.txt"], "classes.txt"),
+            (["train/a.jpg", "train/a.txt", "train/classes.txt"], "train/classes.txt"),
+            (["cat/a.jpg", "dog/b.jpg", "classes.txt"], nil),
         ] as [([String], String?)])
     func separateBoxes(paths: [String], found: String?) throws {
         try withFiles(paths) { root in

@@ -12,7 +12,9 @@ package enum BoxFormat: String, Sendable {
     ///   - content: The whole content, without a byte order mark.
     ///   - file: The file, which is not read.
     package init?(_ content: some Collection<UInt8>, of file: URL) {
-        guard let format = Self(onlyPossibleIn: content, of: file), format.fits(ArraySlice(content)) else { return nil }
+        guard let format = Self(onlyPossibleIn: content, of: file), format.fits(ArraySlice(content), of: file) else {
+            return nil
+        }
         self = format
     }
 
@@ -20,7 +22,7 @@ package enum BoxFormat: String, Sendable {
     ///
     /// The file may still be of another kind, such as a list of photos in JSON.
     package init?(onlyPossibleIn content: some Collection<UInt8>, of file: URL) {
-        if file.isYAML {
+        if file.isYAML || file.isClassList {
             self = .yolo
             return
         }
@@ -33,13 +35,14 @@ package enum BoxFormat: String, Sendable {
     }
 
     /// Whether content that can only have this format does have it.
-    private func fits(_ content: ArraySlice<UInt8>) -> Bool {
+    private func fits(_ content: ArraySlice<UInt8>, of file: URL) -> Bool {
         switch self {
         case .coco: Self.keysOfFirstObject(content).isSuperset(of: ["images", "annotations"])
         case .createML:
             !Self.keysOfFirstObject(content).isDisjoint(with: ["annotations", "annotation"])
                 && !Self.keysOfFirstObject(content).isDisjoint(with: ["image", "imagefilename"])
-        case .yolo: Self.isYOLO(content)
+        // A list of classes says nothing about boxes; data sets of classifiers have such a list, too.
+        case .yolo: file.isYAML && Self.isYOLO(content)
         case .pascalVOC: Self.text(content.prefix(FileKind.prefixLength)).contains("<annotation")
         }
     }
@@ -113,4 +116,7 @@ package enum BoxFormat: String, Sendable {
 extension URL {
     /// Whether the name of the file has an extension of YAML.
     package var isYAML: Bool { ["yaml", "yml"].contains(pathExtension.lowercased()) }
+
+    /// Whether the file has the name of a list of the classes of a YOLO data set, as LabelImg, Label Studio and Darknet write it.
+    package var isClassList: Bool { ["classes.txt", "obj.names"].contains(lastPathComponent.lowercased()) }
 }

@@ -10,7 +10,8 @@ public import ImprintImages
 /// - COCO: a JSON object with `images`, `annotations` and `categories`.
 /// - Create ML: a JSON array of `{"image": "a.jpg", "annotations": [{"label": …, "coordinates": …}]}`, or with the keys `imagefilename` and
 ///   `annotation`.
-/// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo. `train`, `val` and `test` name the photos.
+/// - YOLO: a folder with data.yaml, or the file data.yaml itself; one text file per photo. `train`, `val` and `test` name the photos. A list of
+///   classes, classes.txt or obj.names, can replace data.yaml; its photos are all those in the folder.
 /// - Pascal VOC: a folder of XML files, or one XML file.
 ///
 /// Boxes refer to the upright photo. If a file states the size of the stored photo instead, before its EXIF orientation is applied, the
@@ -196,16 +197,29 @@ public struct BoxAnnotations: Sendable {
         if try VOCAnnotations.folder(in: url) != nil {
             return (url, try VOCAnnotations(folder: url, photos: photos).contents())
         }
+        if let list = try classList(in: url) {
+            return (list, try YOLOAnnotations(list, photos: photos, part: part).contents())
+        }
         let json = names.filter { $0.lowercased().hasSuffix(".json") }
         guard json.count == 1 else {
             throw BoxAnnotationsError.unknownFormat(
                 file: url,
                 found: json.isEmpty
-                    ? "a folder without data.yaml, XML or JSON files" : "a folder with \(json.count) JSON files",
+                    ? "a folder without data.yaml, classes.txt, XML or JSON files"
+                    : "a folder with \(json.count) JSON files",
                 fix: json.isEmpty ? missingYAMLFix(url) : "")
         }
         let only = url.appending(path: json[0])
         return (only, try file(only, photos: photos, part: part))
+    }
+
+    /// Returns the list of the classes of a YOLO data set, in its folder or beside the text files in `labels`; nil without a list.
+    private static func classList(in folder: URL) throws(BoxAnnotationsError) -> URL? {
+        for folder in [folder, folder.appending(path: "labels")] where FileStatus(folder)?.isFolder == true {
+            let names = try annotationPaths(in: folder, extensions: ["txt", "names"], isRecursive: false)
+            if let list = names.map({ folder.appending(path: $0) }).first(where: \.isClassList) { return list }
+        }
+        return nil
     }
 
     /// Returns a sentence about what to use instead of a folder without data.yaml: the data.yaml or the annotation file of a part of the data set;

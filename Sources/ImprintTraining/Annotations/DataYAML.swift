@@ -2,7 +2,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintImages
 
-/// The content of data.yaml in a YOLO data set, in the subset of YAML that data sets use.
+/// The content of data.yaml in a YOLO data set, in the subset of YAML that data sets use, or of a list of classes instead.
 ///
 /// - `names` is a list (`[a, b]`, or a line `- a` for each name) or a map from class numbers (`{0: a}`, or a line `0: a` for each).
 /// - `train`, `val` (also `valid` or `validation`) and `test` are a path or a list of paths. The first name of `val` with paths counts.
@@ -77,6 +77,26 @@ struct DataYAML {
             warnings.append(
                 "\(listed(empty)) \(empty.count == 1 ? "names" : "name") no path, so data.yaml does not split the "
                     + "photos; a split needs paths, such as train: images/train")
+        }
+    }
+
+    /// Reads a list of classes, such as classes.txt: one name per line, in the order of the class numbers.
+    init(listOfClasses file: URL) throws(BoxAnnotationsError) {
+        (self.file, lines, hasKeypoints, misspeltKeys) = (file, [], false, [])
+        var classes = try annotationText(file).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+            .map { String(Self.trimmed($0)) }
+        while classes.last.map(isBlank) == true { classes.removeLast() }
+        guard !classes.isEmpty else {
+            throw .invalidEntry(
+                file: file, entry: "", found: "the list is empty", expected: "the name of a class in each line")
+        }
+        for (index, name) in classes.enumerated() {
+            guard !isBlank(name) else {
+                throw .invalidEntry(
+                    file: file, entry: "line \(index + 1)", found: "the line is blank",
+                    expected: "the name of class \(index)")
+            }
+            names[index] = name
         }
     }
 

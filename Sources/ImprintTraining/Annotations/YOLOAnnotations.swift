@@ -4,6 +4,8 @@ internal import ImprintImages
 
 /// A reader of a YOLO data set: the class names and the dataset split in data.yaml, and one text file per photo.
 ///
+/// A list of classes, such as classes.txt, can replace data.yaml.
+///
 /// A line of a text file is `class cx cy width height` or `class x1 y1 x2 y2 …`, in fractions of the photo. The second
 /// form is a polygon of three or more points, which becomes its bounding box.
 struct YOLOAnnotations {
@@ -20,8 +22,11 @@ struct YOLOAnnotations {
 
     init(_ file: URL, photos: URL?, part: DatasetPart?) throws(BoxAnnotationsError) {
         (self.file, photoFolder, self.part) = (file, photos, part)
-        root = file.absoluteURL.deletingLastPathComponent()
-        yaml = try DataYAML(file)
+        let folder = file.absoluteURL.deletingLastPathComponent()
+        // LabelImg writes the list beside the text files, which may be in the folder labels.
+        let isInLabels = file.isClassList && folder.lastPathComponent == "labels"
+        root = isInLabels ? folder.deletingLastPathComponent() : folder
+        yaml = try file.isClassList ? DataYAML(listOfClasses: file) : DataYAML(file)
         base = Self.base(of: yaml, root: root)
         guard !yaml.hasKeypoints else { throw .unsupported(file: file, found: "keypoints (kpt_shape)") }
     }
@@ -215,10 +220,11 @@ struct YOLOAnnotations {
         guard photoFolder == nil else { return }
         if splits.count > 1 {
             let names = listed(splits.values.joined().sorted(by: precedes))
+            let fix = file.isClassList ? "write its path into a file data.yaml" : "add its path"
             contents.warnings.note(
                 .severalSplits,
                 "the file does not say which photos are for training, so the photos in the folders \(names) are read together. To read "
-                    + "only one of them, add its path, such as train: images/train, or choose it as the folder of the photos"
+                    + "only one of them, \(fix), such as train: images/train, or choose it as the folder of the photos"
             )
         }
         // Text files beside photos may be anything, but those in a folder labels have boxes.
@@ -235,8 +241,9 @@ struct YOLOAnnotations {
     }
 
     private func isUnused(_ path: String, _ used: Set<String>) -> Bool {
-        path.split(separator: "/").dropLast().contains("labels")
-            && !used.contains(root.appending(path: path).standardizedFileURL.displayPath)
+        let file = root.appending(path: path)
+        return path.split(separator: "/").dropLast().contains("labels") && !file.isClassList
+            && !used.contains(file.standardizedFileURL.displayPath)
     }
 
     /// Returns the index of the last folder `images` in a path.

@@ -1,0 +1,38 @@
+import Foundation
+import ImprintTraining
+import TestSupport
+import Testing
+
+/// YOLO data sets without data.yaml.
+@Suite("Lists of classes") struct ClassListTests {
+    @Test(
+        "A list of classes replaces data.yaml",
+        arguments: [
+            ("classes.txt", "a.png", "a.txt"), ("Classes.txt", "images/a.png", "labels/a.txt"),
+            ("labels/classes.txt", "images/a.png", "labels/a.txt"), ("labels/classes.txt", "a.png", "labels/a.txt"),
+            ("obj.names", "obj_train_data/a.png", "obj_train_data/a.txt"),
+        ])
+    func classList(list: String, photo: String, text: String) throws {
+        try withTemporaryFolder { folder in
+            try writeAnnotations(
+                [list: "\u{FEFF}cat\r\ndog \n\n", text: "1 .5 .5 .5 .5", "notes.json": "{}"], in: folder)
+            try writeAnnotatedPhoto(folder.appending(path: photo))
+            for url in [folder, folder.appending(path: list)] {
+                let annotations = try BoxAnnotations(contentsOf: url)
+                #expect(annotations.labels == ["cat", "dog"])
+                #expect(annotations.photos.map(boxTexts) == [["dog 50 25 100 50"]])
+                #expect(annotations.warnings.filter { !$0.contains("has no boxes") } == [])
+            }
+        }
+    }
+
+    @Test(
+        "A list of classes without a name for a number is an error",
+        arguments: [("\n\n", "list is empty"), ("cat\n\ndog", "line 2: the line is blank"), ("cat", "has the class 1")])
+    func invalidClassList(text: String, part: String) throws {
+        try withAnnotatedPhotos(["classes.txt": text, "a.txt": "1 .5 .5 .5 .5"]) { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
+            #expect(error?.description.contains(part) == true, "\(error?.description ?? "")")
+        }
+    }
+}
