@@ -1,7 +1,12 @@
-internal import Foundation
+package import Foundation
 internal import ImprintCore
 
 extension ImageFolder {
+    /// Returns the file or folders that show that a folder is a data set with bounding boxes; nil for other folders, and those that cannot be read.
+    package static func signOfBoxes(in url: URL) -> String? {
+        (try? FolderListing(url)).flatMap { signOfBoxes($0, url) }
+    }
+
     /// Returns the file or folders that show that a folder is a data set with bounding boxes, or contains its parts; nil for other folders.
     static func signOfBoxes(_ root: FolderListing, _ url: URL) -> String? {
         let description = root.files.first {
@@ -114,14 +119,31 @@ extension ImageFolder {
         }
     }
 
-    /// Checks that the photos without a logo are not in a folder with the name of a logo, such as train/Logo.
+    /// Checks that a folder with too few sub-folders is not the folder above those of the labels, such as archive with the only folder archive/photos.
+    static func checkNesting(_ folders: [String], in url: URL, minimumClasses: Int) throws(ImageError) {
+        guard folders.count == 1, let name = folders.first else { return }
+        let labels = try FolderListing(url.appending(path: name)).folders
+        let withPhotos = try labels.count { label throws(ImageError) in
+            try filePaths(below: "\(name)/\(label)", in: url).contains { isImage(url.appending(path: $0)) }
+        }
+        if withPhotos >= minimumClasses { throw .labelsInSubfolder(folder: url, name: name, labels: labels) }
+    }
+
+    /// Checks that the photos without a logo are not in a folder with the name of a logo, such as train/Logo, or a similar name.
     static func checkSubfolders(_ paths: [String], logos: [String], in url: URL) throws(ImageError) {
+        var checked: Set<[Substring]> = []
         for path in paths {
-            let folders = path.split(separator: "/").dropLast()
-            guard let position = folders.firstIndex(where: { logos.contains(String($0)) }),
-                isImage(url.appending(path: path))
-            else { continue }
-            throw .logoInSubfolder(folder: url, path: folders[...position].joined(separator: "/"))
+            let folders = Array(path.split(separator: "/").dropLast())
+            guard !checked.contains(folders) else { continue }
+            guard isImage(url.appending(path: path)) else { continue }
+            checked.insert(folders)
+            for (position, name) in folders.enumerated() {
+                let path = folders[...position].joined(separator: "/")
+                if logos.contains(String(name)) { throw .logoInSubfolder(folder: url, path: path) }
+                if let logo = similarLabel(to: String(name), in: logos, looksEqual: true) {
+                    throw .similarToLogo(source: url.displayPath, label: path, logo: logo)
+                }
+            }
         }
     }
 }

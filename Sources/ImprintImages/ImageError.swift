@@ -35,6 +35,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case noClassFolders(folder: URL, images: Int)
     /// The folder holds fewer classes than needed; `found` are their names.
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
+    /// The only sub-folder, `name`, has the sub-folders `labels`, which are probably those of the labels.
+    case labelsInSubfolder(folder: URL, name: String, labels: [String])
     /// The names of sub-folders look the same as others and differ only in their Unicode normalization; `names` contains all of them.
     case equalNames(folder: URL, names: [String])
     /// The name of a sub-folder shows nothing: it consists of white space or invisible characters, such as U+200B.
@@ -120,6 +122,10 @@ extension ImageError {
             "\(folder.displayPath) has \(counted(found.count, "label sub-folder"))"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
                 + ", expected at least \(minimum). Add a sub-folder of photos for each further label."
+        case .labelsInSubfolder(let folder, let name, let labels):
+            "\(folder.displayPath): found only the sub-folder \(quotedName(name)), which has sub-folders of photos "
+                + "(\(Self.firstNames(labels))). Expected one sub-folder of photos per label. If these are the labels, use "
+                + "\(folder.appending(path: name).displayPath)."
         case .equalNames(let folder, let names):
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
                 + "\(Self.lookalikes(names)), but consist of different Unicode characters. "
@@ -137,7 +143,7 @@ extension ImageError {
                 + "\(listed(splits)) are labels, rename the folders."
         case .splitFolders(let folder, let splits, let labels):
             "\(folder.displayPath): found the folders \(listed(splits)) of a dataset split, which have the same sub-folders of photos "
-                + "(\(labels.prefix(3).joined(separator: ", "))\(labels.count > 3 ? ", …" : "")). Expected one sub-folder of photos per "
+                + "(\(Self.firstNames(labels))). Expected one sub-folder of photos per "
                 + "label. Use \(Self.uses(of: splits, in: folder))."
         case .logoInSubfolder(let folder, let path):
             "\(folder.displayPath): found the folder \(quotedName(path)), which has the name of a logo, among the photos without a logo. Expected "
@@ -179,6 +185,11 @@ extension ImageError {
         }
         let rest = groups.count > limit ? ["and \(counted(groups.count - limit, "more group"))"] : []
         return (groups.prefix(limit) + rest).joined(separator: "; ")
+    }
+
+    /// Returns the first names of a list, for a message.
+    private static func firstNames(_ names: [String]) -> String {
+        names.prefix(3).joined(separator: ", ") + (names.count > 3 ? ", …" : "")
     }
 
     /// Returns the folders of a dataset split with their use, such as "data/train as the training photos".

@@ -43,6 +43,7 @@ public struct ImageFolder: Sendable {
             throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
         }
         guard root.folders.count >= minimumClasses else {
+            try Self.checkNesting(root.folders, in: url, minimumClasses: minimumClasses)
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
         try Self.checkSplits(root.folders, in: url)
@@ -54,14 +55,14 @@ public struct ImageFolder: Sendable {
 
     /// Creates the data set of a logo detector from the photos in a folder.
     ///
-    /// A sub-folder with the name of a logo has the photos that show this logo. All other images, directly in
-    /// the folder or in other sub-folders at any depth that are not named after a logo, are background photos, which show none of the logos. Their label is the name of the
-    /// only other sub-folder, or else `noLogoLabel`.
+    /// A sub-folder with the name of a logo has the photos that show this logo. All other images, directly in the folder or in other sub-folders at
+    /// any depth that are not named after a logo, are background photos, which show none of the logos. Their label is the name of the only other
+    /// sub-folder, or else `noLogoLabel`.
     /// - Parameters:
     ///   - url: The folder.
     ///   - logos: The labels of the logos.
     /// - Throws: `ImageError` if the folder is missing, a file or without images, if the sub-folder of a logo has no images or is inside another
-    ///   sub-folder, or if the name of another sub-folder differs from the label of a logo only in case, spaces or invisible characters.
+    ///   sub-folder, or if the name of another sub-folder at any depth differs from the label of a logo only in case, spaces or invisible characters.
     public init(at url: URL, logos: [String]) throws(ImageError) {
         try self.init(at: url, logos: logos, backgroundLabel: nil)
     }

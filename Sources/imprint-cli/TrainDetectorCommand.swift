@@ -110,7 +110,10 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let labels = artworkOptions.labels + (boxes?.usedLabels ?? []).filter { !artworkOptions.labels.contains($0) }
         warnAboutSimilarLabels(labels, consequence: "The detector learns them as different logos.")
         let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }
-        if let folder { noteMissingLogos(in: folder) }
+        if let folder {
+            noteMissingLogos(in: folder)
+            if boxes == nil { warnAboutBoxes(in: folder) }
+        }
         try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
@@ -187,6 +190,14 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             Terminal.note("Note: --folds splits the photos of train, and does not read those of val.")
         }
         return (split.training, split.validation)
+    }
+
+    /// Warns about a folder of photos with boxes, because it may show the logos of the artwork.
+    private func warnAboutBoxes(in folder: ImageFolder) {
+        guard let named = photos ?? data, let found = ImageFolder.signOfBoxes(in: folder.url) else { return }
+        Terminal.warn(
+            "\(visible(named)) is a data set with bounding boxes (\(found)), which --photos does not read: photos outside of a folder with the "
+                + "name of a logo count as photos without a logo. If they show a logo, use --annotations.")
     }
 
     /// Notes each logo without a sub-folder of photos, because a misspelt name turns its photos into background.

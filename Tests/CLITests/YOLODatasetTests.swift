@@ -128,4 +128,17 @@ import Testing
             #expect(run.errors.contains(note), "\(run.errors)")
         }
     }
+
+    @Test("train-detector warns if the photos for artwork have boxes, which it does not read") func boxesOfPhotos()
+        throws
+    {
+        try withDataset { folder in
+            let run = try startDetectorTraining("--artwork Leaf=two-circles --photos set", folder: folder)
+            #expect(
+                run.errors.contains(
+                    "set is a data set with bounding boxes (data.yaml), which --photos does not read: photos outside of a folder"
+                ),
+                "\(run.errors)")
+        }
+    }
 }

@@ -72,6 +72,9 @@ import Testing
             (["train/images/a.jpg", "val/images/b.jpg"], ["train", "val"], ["images"]),
             (["train/a.jpg", "val/b.jpg", "test/c.jpg", "notes.txt"], ["test", "train", "val"], []),
             (["train2017/old/a.jpg", "val2017/new/b.jpg"], ["train2017", "val2017"], []),
+            (["training_set/A/a.jpg", "test_set/A/b.jpg"], ["test_set", "training_set"], ["A"]),
+            (["Trainset/A/a.jpg", "val images 2/A/b.jpg"], ["Trainset", "val images 2"], ["A"]),
+            (["train/A/a.jpg", "test driver/A/b.jpg"], [], []), (["train/A/a.jpg", "dataset/A/b.jpg"], [], []),
             (["train/a.jpg", "val/b.jpg", "bus/c.jpg"], [], []),
             (["train/old/a.jpg", "val/new/b.jpg", "bus/c.jpg"], [], []),
             (["train/A/a.jpg", "val/A/notes.txt", "val/b.jpg", "bus/c.jpg"], [], []),
@@ -85,6 +88,32 @@ import Testing
             case .failure(let error):
                 #expect(error == .splitFolders(folder: root, splits: splits, labels: labels))
             }
+        }
+    }
+
+    @Test(
+        "A folder above the folders of labels is an error that names the inner folder",
+        arguments: [
+            (["archive/A/a.jpg", "archive/B/x/b.jpg", "read.me"], 2, "archive", ["A", "B"]),
+            (["train/A/a.jpg", "train/B/b.jpg", "train/C/notes.txt"], 2, "train", ["A", "B", "C"]),
+            (["A/1/a.jpg", "A/2/read.me"], 2, nil, []), (["A/1/a.jpg", "A/2/b.jpg"], 1, nil, []),
+            (["A/a.jpg"], 2, nil, []),
+        ] as [([String], Int, String?, [String])])
+    func nested(files: ([String], Int, String?, [String])) throws {
+        let (paths, minimum, name, labels) = files
+        try withFiles(paths) { root in
+            let error = name.map { ImageError.labelsInSubfolder(folder: root, name: $0, labels: labels) }
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: root, minimumClasses: minimum) }
+            switch folder {
+            case .success: #expect(error == nil && minimum == 1)
+            case .failure(let found):
+                #expect(found == error ?? .tooFewClasses(folder: root, found: ["A"], minimum: minimum))
+            }
+            guard let error, let name else { return }
+            #expect(
+                error.description.contains(
+                    "found only the sub-folder \"\(name)\", which has sub-folders of photos (A, B"))
+            #expect(error.description.hasSuffix("If these are the labels, use \(root.path)/\(name)."))
         }
     }
 
@@ -142,6 +171,8 @@ import Testing
             #expect(error.description.contains("/train as the folder of photos."))
             let other = try ImageFolder(at: root, logos: ["Ring"])
             #expect(other.items.count == 2)
+            let similar = ImageError.similarToLogo(source: root.displayPath, label: "train/Leaf", logo: "leaf")
+            #expect(throws: similar) { try ImageFolder(at: root, logos: ["leaf"]) }
         }
     }
 

@@ -69,15 +69,23 @@ package enum BoxFormat: String, Sendable {
 
     /// Returns the key of data.yaml for the part of a dataset split that a folder is named after; nil for other names.
     ///
-    /// The key is train, val or test, for names such as "train2017", "Valid" or "testing".
+    /// The key is train, val or test, for names such as "train2017", "Valid", "testing" or "training_set".
     package static func partKey(ofFolder name: some StringProtocol) -> String? {
-        let digits = name.reversed().prefix { $0.isNumber || $0 == "-" || $0 == "_" }.count
-        return switch name.dropLast(digits).lowercased() {
+        var name = withoutNumber(name.lowercased()[...])
+        if let suffix = ["set", "data", "images", "photos"].first(where: name.hasSuffix) {
+            name = withoutNumber(name.dropLast(suffix.count))
+        }
+        return switch name {
         case "train", "training": "train"
         case "val", "valid", "validation": "val"
         case "test", "testing": "test"
         default: nil
         }
+    }
+
+    /// Returns a name without the digits, hyphens, underscores and spaces at its end.
+    private static func withoutNumber(_ name: Substring) -> Substring {
+        name.dropLast(name.reversed().prefix { $0.isNumber || "-_ ".contains($0) }.count)
     }
 
     /// Whether YAML describes a data set of YOLO: it names the labels, and folders or lists of photos.
