@@ -5,8 +5,9 @@ public import ImprintNetwork
 ///
 /// The same struct is part of the trainer's configuration, the model file's training record, the checkpoint's fingerprint and the report.
 ///
-/// To add a hyperparameter, add a property here with its range in `problem`, an option in TrainingOptions.swift, and the code that uses it. The
-/// model file, the checkpoint and the report then contain it.
+/// To add a hyperparameter, add a property here with its range in `problem`, an option in a group of `TrainingOptions` (such as those in
+/// TrainingOptionGroups.swift), the code that uses it, and a row in docs/reference/hyperparameters.md. The model file, the checkpoint and the report
+/// then contain it.
 public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     /// The optimizer.
     public enum Optimizer: String, Codable, Sendable, CaseIterable {
