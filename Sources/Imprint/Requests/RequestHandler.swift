@@ -10,9 +10,9 @@ internal import Synchronization
 /// ```
 ///
 /// The handler decodes the image at the first call, and keeps the decoded image until the last copy of the handler is released. A large JPEG,
-/// or another image of more than 24 million pixels, is decoded at the size that the most demanding request of a call needs. If a later call
-/// needs a larger size, the handler decodes the image again, so make the most demanding call first. As a request may receive a larger image than it needs, its confidences may differ slightly
-/// from those of a separate request.
+/// or another image of more than 24 million pixels, is decoded at the largest size that any request of the call needs, so confidences can differ
+/// slightly from those of separate requests. A later call that needs a larger size decodes the image again, so start with the call for the
+/// largest size.
 ///
 /// A handler is a value, modelled on Vision's `ImageRequestHandler`. Its copies share the decoded image, and any number of tasks can use them
 /// at the same time.
