@@ -161,8 +161,7 @@ extension Audit.Finding.Kind {
     /// The consequence of the findings, and how to fix them.
     public var advice: String {
         switch self {
-        case .acrossLabels:
-            "Near-duplicates with different labels. Check that each label is right; a small subject may be the only difference."
+        case .acrossLabels: "Check that each label is right; a small subject may be the only difference."
         case .similarLabels:
             "These labels \(spellingSimilarity). Training learns them as different labels. If they mean the same, give "
                 + "their photos one label."
@@ -190,7 +189,7 @@ extension Audit.Finding.Kind {
                 + "side of the dataset split."
         case .outsideCrop:
             "A guess: at least half of the contrast lies outside the central square, and it is twice as dense there. If the "
-                + "subject is outside, train with the scaling scale-fit, or crop the photos."
+                + "subject is outside, crop the photos, or use a base model that was imported with the scaling scale-fit."
         case .missing:
             "Training and evaluation skip these photos and their boxes. Check the folder of the photos and the file names."
         case .ambiguousOrientation:
