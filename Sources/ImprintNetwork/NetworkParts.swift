@@ -26,6 +26,19 @@ extension Network {
         return last?.layer is Dense ? last?.name : nil
     }
 
+    /// The name of the dense layer or convolution whose weights and biases scale the input of the final softmax.
+    ///
+    /// Between this layer and the softmax, there are only layers f with f(c · x) = c · f(x) for c > 0, such as ReLU and pooling. So if the
+    /// weights and biases are divided by a number, the logits are, too. nil without a final softmax or such a layer.
+    package var logitLayerName: String? {
+        guard nodes[nodes.count - 1].layer is Softmax else { return nil }
+        // Every node is read, so the output of a layer before single inputs has no other reader.
+        var index = sources[nodes.count - 1][0]
+        while index >= 0, nodes[index].scalesWithInput { index = sources[index][0] }
+        guard index >= 0, nodes[index].layer is Dense || nodes[index].layer is Convolution else { return nil }
+        return nodes[index].name
+    }
+
     /// The index in `nodes` of the head: the node `denseHeadName`, or the 1x1 convolution of a detector's heat maps.
     ///
     /// The heat maps are the output of the network, or the first part of it if the network also predicts boxes. nil if the network
@@ -245,6 +258,16 @@ extension [Network.Node] {
 }
 
 extension Network.Node {
+    /// Whether the layer has one input and f(c · x) = c · f(x) for c > 0 in predictions.
+    fileprivate var scalesWithInput: Bool {
+        switch layer {
+        case is ReLU, is LeakyReLU, is GlobalAveragePool, is AveragePool, is MeanLayer, is GlobalMaxPool, is MaxPool,
+            is Flatten, is Dropout:
+            true
+        default: false
+        }
+    }
+
     /// Returns whether the layer averages each channel over all pixels of an input of this shape.
     fileprivate func isGlobalAverage(over input: TensorShape) -> Bool {
         switch layer {

@@ -38,22 +38,50 @@ import Testing
         }
     }
 
-    @Test("Only networks that end in a dense layer and a softmax are calibrated")
+    /// Returns a model with these layers after an average over 2x2 pixels.
+    private func model(endingIn layers: [any Layer]) throws -> ModelFile {
+        var builder = NetworkBuilder(name: "x", input: TensorShape(height: 4, width: 4, channels: 3))
+        builder.add(AveragePool(kernelSize: 2), named: "mean")
+        for (index, layer) in layers.enumerated() { builder.add(layer, named: "end\(index)") }
+        let network = try builder.network()
+        return ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b", "c"],
+            preprocessing: Preprocessing(width: 4, height: 4))
+    }
+
+    @Test("Only networks whose logits can be divided by a temperature are calibrated")
     func withoutHead() throws {
-        func model(endingIn layers: [any Layer]) throws -> ModelFile {
-            var builder = NetworkBuilder(name: "x", input: TensorShape(height: 4, width: 4, channels: 3))
-            builder.add(GlobalAveragePool(), named: "mean")
-            for (index, layer) in layers.enumerated() { builder.add(layer, named: "end\(index)") }
-            let network = try builder.network()
-            return ModelFile(
-                network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b", "c"],
-                preprocessing: Preprocessing(width: 4, height: 4))
+        let (pool, dense) = (GlobalAveragePool(), Dense(outputChannels: 3))
+        let convolution = Convolution(outputChannels: 3, kernelSize: 1)
+        let unfit: [[any Layer]] = [
+            [pool, Softmax()], [pool, dense], [pool, dense, ReLU6(), Softmax()], [pool, dense, Sigmoid()],
+            [convolution, BatchNormalization(), pool, Softmax()],
+        ]
+        for layers in unfit {
+            let calibrated = try model(endingIn: layers).calibrated(2)
+            #expect(calibrated == nil, "\(layers)")
         }
-        #expect(try model(endingIn: [Softmax()]).calibrated(2) == nil)
-        #expect(try model(endingIn: [Dense(outputChannels: 3)]).calibrated(2) == nil)
-        #expect(try model(endingIn: [Dense(outputChannels: 3), ReLU(), Softmax()]).calibrated(2) == nil)
-        #expect(try model(endingIn: [Dense(outputChannels: 3), Softmax()]).calibrated(2) != nil)
-        #expect(try model(endingIn: [Dense(outputChannels: 3, hasBias: false), Softmax()]).calibrated(2) != nil)
+        let fit: [[any Layer]] = [
+            [pool, dense, Softmax()], [pool, Dense(outputChannels: 3, hasBias: false), Softmax()],
+            [convolution, pool, Softmax()],
+        ]
+        for layers in fit {
+            let calibrated = try model(endingIn: layers).calibrated(2)
+            #expect(calibrated != nil, "\(layers)")
+        }
+    }
+
+    @Test("The temperature divides the logits of a network that ends in a convolution, ReLU and an average")
+    func withoutDenseHead() throws {
+        let model = try model(endingIn: [
+            Convolution(outputChannels: 3, kernelSize: 1), ReLU(), Dropout(), GlobalAveragePool(), Softmax(),
+        ])
+        // All outputs of the convolution are positive, so ReLU does not make the logits equal.
+        model.parameters["end0.bias"] = [20, 21, 23]
+        let calibrated = try #require(try model.calibrated(2))
+        let (before, after) = (try confidences(model).map(log), try confidences(calibrated).map(log))
+        #expect(before[0] < before[2] - 1)
+        for label in 1..<3 { #expect(abs((after[0] - after[label]) - (before[0] - before[label]) / 2) < 1e-4) }
     }
 
     @Test("A training record without thresholds and calibration, as older versions wrote it, is readable")

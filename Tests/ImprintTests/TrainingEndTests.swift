@@ -108,22 +108,41 @@ import Testing
         }
     }
 
+    /// The layers before the softmax of a network.
+    enum Ending: CaseIterable {
+        case denseLayer, averagePool, reLU6
+
+        /// The network to train, and the learning rate.
+        func start() throws -> (start: ClassifierConfiguration.Start, learningRate: Float) {
+            guard self != .denseLayer else { return (.network("logonet", width: 0.125), 1) }
+            var builder = NetworkBuilder(name: "small", input: TensorShape(height: 16, width: 16, channels: 3))
+            builder.add(Convolution(outputChannels: 2, kernelSize: 15))
+            builder.add(GlobalAveragePool())
+            if self == .reLU6 { builder.add(ReLU6()) }
+            builder.add(Softmax())
+            return (.untrained(try builder.network(), preprocessing: Preprocessing(width: 16, height: 16)), 0.05)
+        }
+    }
+
     @Test(
         "The predictions of the saved model equal the evaluation, with and without calibration",
-        arguments: [true, false])
-    func calibrated(calibrates: Bool) throws {
+        arguments: Ending.allCases, [true, false])
+    func calibrated(ending: Ending, calibrates: Bool) throws {
+        let (start, learningRate) = try ending.start()
         try withImages(perLabel: 12) { folder in
             let result = try result(
                 folder,
                 quickTraining(epochs: 6) {
+                    $0.start = start
                     $0.validation = .fraction(0.5)
-                    $0.learningRate = 1
+                    $0.learningRate = learningRate
                     $0.schedule = .constant
                     $0.calibrates = calibrates
                 })
             let evaluation = try #require(result.evaluation)
             let record = try #require(result.model.training)
-            #expect((record.calibration == nil) != calibrates)
+            // A ceiling of the logits does not move with the temperature.
+            #expect((record.calibration != nil) == (calibrates && ending != .reLU6))
             #expect(abs((record.calibration?.temperature ?? 2) - 1) > 0.05, "a temperature of 1 changes nothing")
             #expect(record.thresholds == evaluation.thresholds && record.precisionRecall == evaluation.precisionRecall)
             let classifier = try ImageClassifier(result.model)

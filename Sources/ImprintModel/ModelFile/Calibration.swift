@@ -34,24 +34,26 @@ public struct Calibration: Codable, Hashable, Sendable {
 }
 
 extension ModelFile {
-    /// Returns the model with its logits divided by `temperature`; nil if the network does not end in a dense layer and a softmax.
+    /// Returns the model with its logits divided by `temperature`; nil if the network does not end in a dense layer or convolution and a
+    /// softmax.
     ///
-    /// The method divides the weights and biases of the dense layer, so every reader and every export of the file gives calibrated
-    /// confidences. The dense layer of a quantized model then computes in float32.
+    /// Between the two, there may be ReLU, leaky ReLU, pooling, dropout and flatten, as in SqueezeNet. The method divides the weights and
+    /// biases of the dense layer or convolution, so every reader and every export of the file gives calibrated confidences. The layer of a
+    /// quantized model then computes in float32.
     /// - Parameter temperature: More than 0.
     /// - Throws: `NetworkError.outOfMemory`.
     public func calibrated(_ temperature: Double) throws -> ModelFile? {
         precondition(
             temperature > 0 && temperature.isFinite,
             "a temperature must be finite and more than 0, not \(temperature)")
-        guard let head = network.denseHeadName, network.nodes.last?.layer is Softmax else { return nil }
+        guard let layer = network.logitLayerName else { return nil }
         let calibrated = try parameters.copy()
-        for entry in calibrated.layout.entries where entry.node == head {
+        for entry in calibrated.layout.entries where entry.node == layer {
             calibrated.withValues(of: entry) { values in
                 for index in values.indices { values[index] = Float(Double(values[index]) / temperature) }
             }
         }
-        calibrated.quantization = parameters.quantization?.removing([head], in: network)
+        calibrated.quantization = parameters.quantization?.removing([layer], in: network)
         return with(calibrated, base: base, rehearsal: rehearsal)
     }
 }

@@ -148,14 +148,15 @@ struct ClassifierTask: TrainingTask {
         let items = photos.validation?.items ?? []
         let validation = isValidated ? objective.validation : nil
         let isMultiLabel = configuration.isMultiLabel
+        // Not all networks can divide their logits by a temperature.
+        let calibrates = configuration.calibrates && !isMultiLabel && start.whole.network.logitLayerName != nil
         if let validation, isMultiLabel {
             multiLabel.value = multiLabelEvaluation(validation, items, photos.validation?.skipped ?? [])
         }
-        let calibration = validation.flatMap { validation in
-            configuration.calibrates && !isMultiLabel
-                ? Calibration(
-                    logits: validation.logits, labels: validation.itemIndices.map { items[$0].label }) : nil
-        }
+        let calibration =
+            calibrates
+            ? validation.flatMap { Calibration(logits: $0.logits, labels: $0.itemIndices.map { items[$0].label }) }
+            : nil
         let evaluation =
             isMultiLabel ? nil : validation.map { evaluate($0, items, photos.validation?.skipped ?? [], calibration) }
         let record = TrainingRecord(
