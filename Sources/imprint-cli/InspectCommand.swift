@@ -117,14 +117,19 @@ struct InspectCommand: ParsableCommand {
     }
 
     /// Returns the training data, the length of training and the accuracy.
-    private func summary(_ training: TrainingRecord) -> String {
-        var isDetector = false
-        if case .detector = training.hyperparameters { isDetector = true }
-        let images = training.trainingImages.values.reduce(0, +)
-        let data = images == 0 && isDetector ? "composites of artwork" : counted(images, "photo")
+    private func summary(_ training: TrainingRecord, _ photos: RecordedPhotos) -> String {
+        let data =
+            photos.isOnlyArtwork
+            ? "composites of artwork"
+            : photos.countsLabels
+                ? "photos with \(counted(photos.training, "label"))" : counted(photos.training, "photo")
         let length = counted(training.history.count, training.unit)
-        let trainingSet = images == 0 ? "composites" : "training photos"
-        let set = training.validationImages.isEmpty ? trainingSet : "validation photos"
+        let set =
+            switch photos.accuracySet {
+            case .validation: "validation photos"
+            case .training: "training photos"
+            case .composites: "composites"
+            }
         let accuracy = training.accuracy.map { ", accuracy \(Terminal.percent($0)) on the \(set)" }
         return "\(data), \(length), seed \(training.seed)\(accuracy ?? "")"
     }
@@ -168,8 +173,8 @@ struct InspectCommand: ParsableCommand {
         if let categories = model.categories {
             lines.append("categories   \(TextTable.list(categories.names))")
         }
-        if let training = model.training {
-            lines.append("training     \(summary(training))")
+        if let training = model.training, let photos = RecordedPhotos(model) {
+            lines.append("training     \(summary(training, photos))")
         }
         let details = model.details
         if let version = details.version { lines.append("version      \(version)") }

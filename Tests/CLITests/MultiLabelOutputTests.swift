@@ -58,4 +58,23 @@ import Testing
             #expect((run.lines.first?["observations"] as? [Any])?.count == count)
         }
     }
+
+    @Test("inspect counts the labels of the training photos, because a photo may have several") func inspect() throws {
+        try withTemporaryFolder { folder in
+            var hyperparameters = ClassifierHyperparameters()
+            hyperparameters.isMultiLabel = true
+            let record = TrainingRecord(
+                .classifier(hyperparameters), trainingImages: ["a": 6, "b": 5], validationImages: ["a": 3, "b": 2],
+                history: [
+                    EpochMetrics(epoch: 1, loss: 0.5, accuracy: 0.9, validationAccuracy: 0.75, learningRate: 0.1)
+                ])
+            try brightnessModel(
+                labels: ["a", "b"], weights: alternatingWeights(1, labels: 2), activation: Sigmoid(), training: record
+            ).write(to: folder.appending(path: "m.imprint"))
+            let run = try imprint("inspect", "m.imprint", folder: folder)
+            let expected =
+                "training     photos with 11 labels, 1 epoch, seed 0, accuracy 75.0 % on the validation photos\n"
+            #expect(run.output.contains(expected), "\(run.output)\(run.errors)")
+        }
+    }
 }

@@ -217,11 +217,11 @@ private struct Card: Encodable {
             outputs: [
                 Parameters.Format(format: locatesObjects ? "bounding boxes with labels" : "a confidence for each label")
             ])
-        let metrics =
-            record.map {
-                Metric.all(
-                    $0, labels: model.labels, isSingleLabel: model.head.confidencesSumToOne && !locatesObjects)
-            } ?? []
+        var metrics: [Metric] = []
+        if let record, let photos = RecordedPhotos(model) {
+            metrics = Metric.all(
+                record, photos, isSingleLabel: model.head.confidencesSumToOne && !locatesObjects)
+        }
         quantitativeAnalysis = metrics.isEmpty ? nil : Analysis(performanceMetrics: metrics)
         considerations = model.details.intendedUse.map { Considerations(useCases: [$0]) }
         let preprocessing = model.preprocessing
@@ -290,17 +290,18 @@ private struct Metric: Encodable {
 
     /// Returns the metrics of a training record, without an accuracy that is out of range.
     /// - Parameters:
-    ///   - labels: The labels of the model.
+    ///   - photos: The photos of the record.
     ///   - isSingleLabel: Whether each photo has one label, so that the accuracy is a share of photos.
-    static func all(_ record: TrainingRecord, labels: [String], isSingleLabel: Bool) -> [Metric] {
-        let count = DataSection.counts(record, labels).reduce(0) { $0 + $1.validationImages }
+    static func all(_ record: TrainingRecord, _ photos: RecordedPhotos, isSingleLabel: Bool) -> [Metric] {
         let slice =
-            count > 0 ? "validation set" : record.trainingImages.isEmpty ? "composites of the artwork" : "training set"
+            switch photos.accuracySet {
+            case .validation: "validation set"
+            case .training: "training set"
+            case .composites: "composites of the artwork"
+            }
         var metrics: [Metric] = []
         if let accuracy = record.accuracy.map(Double.init), (0...1).contains(accuracy) {
-            let interval =
-                isSingleLabel && count > 0
-                ? Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count) : nil
+            let interval = isSingleLabel ? photos.accuracyInterval(accuracy) : nil
             metrics.append(Metric("accuracy", accuracy, on: slice, interval: interval))
         }
         if let precision = record.kept?.validationAveragePrecision, precision.isFinite {

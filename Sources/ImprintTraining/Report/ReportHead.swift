@@ -15,18 +15,19 @@ struct ReportHead {
         let (singleLabel, multiLabel, detection) = (
             evaluation?.singleLabel, evaluation?.multiLabel, evaluation?.detection
         )
-        let score = singleLabel.map(Score.init) ?? record.flatMap { Score($0, model.labels) }
+        let photos = RecordedPhotos(model)
+        let score = singleLabel.map(Score.init) ?? photos.flatMap { Score(record?.accuracy, $0) }
         let number =
             multiLabel.map(Self.score) ?? detection.map(Self.score)
             ?? score.map { score in
                 """
                 <div><p class="score">\(percent(score.accuracy))</p>
-                <p>of \(score.photos) \(model.head == .sigmoid ? "and labels decided correctly" : "classified correctly")<br>\
+                <p>of \(score.photos)<br>\
                 <span class="more">\(score.certainty)</span></p></div>
                 """
             }
         let facts = Self.facts(
-            model, skipped: evaluation?.skipped ?? [], seconds: seconds
+            record, photos, skipped: evaluation?.skipped ?? [], seconds: seconds
         ).map {
             "<div><dt>\($0.0)</dt><dd>\($0.1)</dd></div>"
         }
@@ -70,16 +71,16 @@ struct ReportHead {
     }
 
     private static func facts(
-        _ model: ModelFile, skipped: [SkippedImage], seconds: Double?
+        _ record: TrainingRecord?, _ photos: RecordedPhotos?, skipped: [SkippedImage], seconds: Double?
     ) -> [(String, String)] {
         var facts: [(String, String)] = []
-        let counts = DataSection.counts(model.training, model.labels)
-        let training = counts.reduce(0) { $0 + $1.images }
-        let validation = counts.reduce(0) { $0 + $1.validationImages }
-        if training > 0 { facts.append(("training photos", grouped(training))) }
-        if validation > 0 { facts.append(("validation photos", grouped(validation))) }
+        if let photos {
+            let prefix = photos.countsLabels ? "labels of " : ""
+            if photos.training > 0 { facts.append(("\(prefix)training photos", grouped(photos.training))) }
+            if photos.validation > 0 { facts.append(("\(prefix)validation photos", grouped(photos.validation))) }
+        }
         if !skipped.isEmpty { facts.append(("unreadable photos", grouped(skipped.count))) }
-        if let record = model.training {
+        if let record {
             facts.append(("\(record.unit)s", "\(record.history.count)"))
             if let kept = record.kept { facts.append(("\(record.unit) of the model", "\(kept.epoch)")) }
         }
@@ -90,33 +91,40 @@ struct ReportHead {
     /// An accuracy.
     private struct Score {
         let accuracy: Double
-        /// The confidence interval of the accuracy on other photos; nil for the accuracy on training photos.
-        let interval: ClosedRange<Double>?
         /// The confidence interval, or a note without one.
-        var certainty: String {
-            interval.map { "95 % confidence interval: \(percent($0.lowerBound)) to \(percent($0.upperBound))" }
-                ?? "The accuracy on other photos is unknown."
-        }
-        /// The photos of the evaluation, such as "60 photos of the validation set".
+        let certainty: String
+        /// The photos or labels of the accuracy, such as "60 photos of the validation set classified correctly".
         let photos: String
 
         init(_ evaluation: Evaluation) {
-            let count = evaluation.results.count
             accuracy = evaluation.accuracy
-            interval = evaluation.accuracyInterval
-            photos = groupedCount(count, "photo")
+            certainty = Self.certainty(evaluation.accuracyInterval)
+            photos = "\(groupedCount(evaluation.results.count, "photo")) classified correctly"
         }
 
         /// Creates the score of the model's epoch: on the validation set, or else on the training set.
-        init?(_ record: TrainingRecord, _ labels: [String]) {
-            guard let accuracy = record.accuracy.map(Double.init), (0...1).contains(accuracy) else { return nil }
-            let validates = record.keepsStart || record.kept?.validationAccuracy != nil
-            let count = DataSection.counts(record, labels).reduce(0) {
-                $0 + (validates ? $1.validationImages : $1.images)
-            }
+        init?(_ recorded: Float?, _ photos: RecordedPhotos) {
+            guard let accuracy = recorded.map(Double.init), (0...1).contains(accuracy) else { return nil }
             self.accuracy = accuracy
-            interval = validates ? Evaluation.interval(hits: Int((accuracy * Double(count)).rounded()), of: count) : nil
-            photos = groupedCount(count, "photo") + (validates ? " of the validation set" : " of the training set")
+            let set = photos.accuracySet
+            certainty =
+                set == .validation
+                ? photos.accuracyInterval(accuracy).map(Self.certainty) ?? ""
+                : "The accuracy on other photos is unknown."
+            let name = set == .validation ? "validation" : "training"
+            if set == .composites {
+                self.photos = "the composites of the artwork classified correctly"
+            } else if photos.countsLabels {
+                self.photos = "the labels of the \(name) photos decided correctly"
+            } else if let count = photos.accuracyCount {
+                self.photos = "\(groupedCount(count, "photo")) of the \(name) set classified correctly"
+            } else {
+                self.photos = "the photos of the \(name) set classified correctly"
+            }
+        }
+
+        private static func certainty(_ interval: ClosedRange<Double>) -> String {
+            "95 % confidence interval: \(percent(interval.lowerBound)) to \(percent(interval.upperBound))"
         }
     }
 }

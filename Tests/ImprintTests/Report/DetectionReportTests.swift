@@ -36,6 +36,27 @@ import Testing
         DetectedObject(label: label, confidence: confidence, box: object(label, x).box)
     }
 
+    @Test("The accuracy of a detector without training photos is that of composites") func artworkOnly() throws {
+        let network = try Network.logoDetector(logos: 1)
+        func html(_ photos: [String: Int]) throws -> String {
+            let record = TrainingRecord(
+                .detector(DetectorHyperparameters()), trainingImages: photos,
+                history: [EpochMetrics(epoch: 1, loss: 0.5, accuracy: 0.75, learningRate: 0.1)])
+            let model = ModelFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: ["none", "cat"],
+                preprocessing: .logoDetector,
+                detector: .logoDetector(logos: [.init(label: "cat", slope: 1, offset: 0)]), training: record)
+            return Report(model).html
+        }
+        let artwork = try html([:])
+        #expect(artwork.contains("<p>of the composites of the artwork classified correctly<br>"))
+        #expect(
+            artwork.contains("The accuracy on other photos is unknown.") && !artwork.contains("training photos</dt>"))
+        let photos = try html(["none": 3, "cat": 2])
+        #expect(photos.contains("<p>of 5 photos of the training set classified correctly<br>"))
+        #expect(photos.contains("<dt>training photos</dt><dd>5</dd>"))
+    }
+
     @Test("Without thresholds, the page shows the curves with the lowest F1 scores") func worstCurves() {
         let labels = (0..<20).map { "label \($0)" }
         let curves = labels.enumerated().map { index, label in

@@ -113,6 +113,29 @@ import Testing
         }
     }
 
+    @Test("The head of a multi-label model without an evaluation counts labels, because a photo may have several")
+    func multiLabel() throws {
+        var builder = NetworkBuilder(name: "several", input: TensorShape(height: 16, width: 16, channels: 3))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2))
+        builder.add(Sigmoid())
+        let network = try builder.network()
+        var values = ClassifierHyperparameters()
+        values.isMultiLabel = true
+        let record = TrainingRecord(
+            .classifier(values), trainingImages: ["a": 6, "b": 5], validationImages: ["a": 3, "b": 2],
+            history: [EpochMetrics(epoch: 1, loss: 0.5, accuracy: 0.9, validationAccuracy: 0.75, learningRate: 0.1)])
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+            preprocessing: Preprocessing(width: 16, height: 16), training: record)
+        let html = Report(model).html
+        #expect(html.contains("75.0\u{a0}%"))
+        #expect(html.contains("<p>of the labels of the validation photos decided correctly<br>"))
+        #expect(html.contains("<dt>labels of training photos</dt><dd>11</dd>"))
+        #expect(html.contains("<dt>labels of validation photos</dt><dd>5</dd>"))
+        #expect(!html.contains("95 % confidence interval") && !html.contains("is unknown"))
+    }
+
     @Test("The settings contain every hyperparameter that the training used, and the found learning rate")
     func settings() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 16, width: 0.125)
