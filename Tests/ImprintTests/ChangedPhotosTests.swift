@@ -153,6 +153,25 @@ import Testing
         }
     }
 
+    @Test("The error about a finished run of the recipe head with other photos does not advise to train longer")
+    func finishedHead() throws {
+        let base = try withImages(["down", "up"], perLabel: 4, seed: 1) { try train($0, quickTraining(epochs: 1)) }
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let configuration = quickTraining { $0.start = .pretrained(base, recipe: .head) }
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                _ = try train(folder, configuration, checkpoints: options)
+                let photo = folder.appending(path: "left/0.png")
+                try FileManager.default.copyItem(at: photo, to: folder.appending(path: "left/new.png"))
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                #expect(
+                    throws: ImprintError.finishedWithOtherPhotos(
+                        file: file.path, change: "1 new", canTrainLonger: false)
+                ) { try train(folder, configuration, checkpoints: options) }
+            }
+        }
+    }
+
     @Test(
         "A run that early stopping ended trains on if its photos have changed, otherwise only writes its model again"
     )

@@ -147,9 +147,10 @@ final class TrainingRunner<Job: TrainingTask> {
         guard let earlier = run.writer.imagesOfBest(run.loop.progress), !earlier.hasSameImages(as: images),
             run.loop.isAtEnd()
         else { return }
+        // The number of phases of a detector is fixed, and so is the epoch of the recipe head.
+        let canTrainLonger = !Checkpoint.hasDetectorSettings(task.fingerprint) && task.decision?.recipe != .head
         throw .finishedWithOtherPhotos(
-            file: store?.file.path ?? "", change: "\(earlier.change(to: images))",
-            canTrainLonger: !Checkpoint.hasDetectorSettings(task.fingerprint))
+            file: store?.file.path ?? "", change: "\(earlier.change(to: images))", canTrainLonger: canTrainLonger)
     }
 
     /// Prepares a new run.
