@@ -115,7 +115,8 @@ struct ClassifierTask: TrainingTask {
                     learningRateFactors: start.learningRateFactors
                 ) { step in
                     onEvent(.searching(done: step, of: LearningRateSearch.stepCount))
-                    return agreed(!shouldStop() && !isOutOfTime(loop))
+                    // A run that reaches its time limit needs a learning rate for its only step.
+                    return agreed(!shouldStop() && (step < LearningRateSearch.settling || !isOutOfTime(loop)))
                 }
                 // The result of an interrupted test is not the learning rate of the run.
                 guard agreed(!shouldStop()), let search, let found = search.learningRate else { return false }

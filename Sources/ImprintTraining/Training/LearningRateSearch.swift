@@ -23,8 +23,8 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
 
     /// The maximum number of steps.
     public static let stepCount = 100
-    /// The number of steps until the average has settled.
-    private static let settling = 10
+    /// The number of steps until the average has settled, which a learning rate needs.
+    static let settling = 10
     /// The schedule of the test: from 10⁻⁵ to 10.
     static let schedule = LearningRateSchedule.Shape.exponential(from: -5, to: 1)
     /// Returns the learning rate of a step (from 0): 10⁻⁵ · 10^(6 · step / 99).
