@@ -88,6 +88,37 @@ import Testing
         }
     }
 
+    @Test("A checkpoint without a recipe is rejected before the photos are measured") func withoutRecipe() throws {
+        try withImages(perLabel: 4) { folder in
+            try withTemporaryFolder { scratch in
+                let options = CheckpointOptions(folder: scratch, resumes: true)
+                let file = scratch.appending(path: CheckpointOptions.fileName)
+                let base = try train(folder, quickTraining(epochs: 1), checkpoints: options)
+                var events = 0
+                func expectError(_ setting: String, found: String, expected: String) {
+                    #expect(
+                        throws: ImprintError.checkpointMismatch(
+                            file: file.path, setting: setting, found: found, expected: expected)
+                    ) {
+                        try train(
+                            folder, quickTraining { $0.start = .pretrained(base) }, checkpoints: options,
+                            onEvent: { _ in events += 1 })
+                    }
+                }
+                expectError("network", found: "base logonet with recipe auto", expected: "logonet, width 0.125")
+                // Only detectors have this setting.
+                let checkpoint = try Checkpoint(contentsOf: file)
+                try Checkpoint(
+                    network: checkpoint.network, labels: checkpoint.labels,
+                    settings: checkpoint.settings.merging(["backgrounds": "none"]) { $1 }, images: checkpoint.images,
+                    state: checkpoint.state
+                ).write(to: file)
+                expectError("kind of model", found: "a classifier", expected: "a detector")
+                #expect(events == 0)
+            }
+        }
+    }
+
     @Test("A run does not resume if all of its validation images are missing") func renamedImages() throws {
         try withImages(perLabel: 8) { folder in
             try withTemporaryFolder { scratch in

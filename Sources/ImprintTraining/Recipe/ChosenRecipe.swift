@@ -50,7 +50,7 @@ struct ChosenRecipe {
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
-        if let stored = try processes.failTogether({ try Self.decision(in: store, recipe) }) {
+        if let stored = try processes.failTogether({ try Self.decision(in: store, base, recipe) }) {
             var resumed = stored
             if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
             (decision, original) = (resumed, stored)
@@ -101,17 +101,30 @@ struct ChosenRecipe {
     /// The duration of a training step, relative to computing the features of the same photos.
     private static let trainingCost = 3.5
 
-    /// Returns the recipe of the run to resume, or nil if there is none.
+    /// Returns the recipe of the run to resume, or nil if there is no run to resume.
+    /// - Throws: `ImprintError.checkpointMismatch` if the run has no recipe or another one.
     private static func decision(
-        in store: CheckpointStore?, _ recipe: ClassifierRecipe
+        in store: CheckpointStore?, _ base: ModelFile, _ recipe: ClassifierRecipe
     ) throws -> RecipeDecision? {
-        // The runner reports a checkpoint without a recipe.
-        guard let store, let stored = store.resumed?.settings[setting],
+        guard let store, let checkpoint = store.resumed else { return nil }
+        func mismatch(_ setting: String, found: String, expected: String) -> ImprintError {
+            .checkpointMismatch(file: store.file.path, setting: setting, found: found, expected: expected)
+        }
+        guard !checkpoint.isOfDetector else {
+            throw mismatch(
+                "kind of model", found: Checkpoint.kindOfModel([:]),
+                expected: Checkpoint.kindOfModel(checkpoint.settings))
+        }
+        guard let stored = checkpoint.settings[setting],
             let decision = try? JSONDecoder().decode(RecipeDecision.self, from: Data(stored.utf8))
-        else { return nil }
+        else {
+            // No recipe fits the checkpoint, so the photos are not measured first.
+            throw mismatch(
+                "network", found: "base \(base.network.name) with recipe \(recipe.rawValue)",
+                expected: withoutDigests(checkpoint.settings["network"] ?? "none"))
+        }
         guard recipe == .automatic || recipe == decision.recipe else {
-            throw ImprintError.checkpointMismatch(
-                file: store.file.path, setting: setting, found: recipe.rawValue, expected: decision.recipe.rawValue)
+            throw mismatch(setting, found: recipe.rawValue, expected: decision.recipe.rawValue)
         }
         return decision
     }
