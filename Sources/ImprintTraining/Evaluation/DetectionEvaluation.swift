@@ -8,6 +8,8 @@ public struct DetectionEvaluation: Sendable {
     /// The metrics over all readable photos.
     public let metrics: DetectionMetrics
     /// The confidence threshold of each label, in the order of `metrics.labels`.
+    ///
+    /// Empty for the pooled detections of a cross-validation, because the model of each fold has its own thresholds.
     public let thresholds: [Double]
     /// The precision, recall and false positives at the thresholds.
     public let operatingPoint: DetectionMetrics.OperatingPoint

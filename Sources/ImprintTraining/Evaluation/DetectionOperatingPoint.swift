@@ -72,6 +72,7 @@ extension DetectionMetrics {
     ///
     /// Detections with a lower confidence never take an object from those with a higher one, so the matching does not depend on the thresholds.
     /// - Parameter thresholds: The minimum confidence of each label, in the order of `labels`.
+    /// - Precondition: There are as many thresholds as labels.
     public func operatingPoint(thresholds: [Double]) -> OperatingPoint {
         check(thresholds)
         var perLabel: [Counts] = []
@@ -97,6 +98,7 @@ extension DetectionMetrics {
     /// - Parameters:
     ///   - thresholds: The minimum confidence of each label, in the order of `labels`.
     ///   - limit: The maximum number of objects.
+    /// - Precondition: There are as many thresholds as labels. `DetectionEvaluation.thresholds` is empty for pooled detections.
     public func missedObjects(thresholds: [Double], limit: Int) -> [MissedObject] {
         check(thresholds)
         let missed = zip(matches, thresholds).flatMap { matches, threshold in
@@ -118,6 +120,7 @@ extension DetectionMetrics {
     /// - Parameters:
     ///   - thresholds: The minimum confidence of each label, in the order of `labels`.
     ///   - limit: The maximum number of detections.
+    /// - Precondition: There are as many thresholds as labels. `DetectionEvaluation.thresholds` is empty for pooled detections.
     public func falsePositives(thresholds: [Double], limit: Int) -> [FalsePositive] {
         check(thresholds)
         let wrong = zip(matches, thresholds).flatMap { matches, threshold in

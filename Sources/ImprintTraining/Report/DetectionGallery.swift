@@ -28,8 +28,11 @@ struct DetectionGallery {
     }
 
     /// Returns the worst mistakes: half of them missed objects and half false positives, if there are enough of both.
+    ///
+    /// Pooled detections of several models have no thresholds, so their mistakes are unknown, and the result is empty.
     func html() -> String {
         let (metrics, total) = (evaluation.metrics, evaluation.operatingPoint.total)
+        guard evaluation.thresholds.count == metrics.labels.count else { return "" }
         let missed = metrics.missedObjects(thresholds: evaluation.thresholds, limit: Self.limit).map(Self.mistake)
         let wrong = metrics.falsePositives(thresholds: evaluation.thresholds, limit: Self.limit).map(Self.mistake)
         guard !missed.isEmpty || !wrong.isEmpty else {

@@ -91,12 +91,18 @@ public struct Report: Sendable {
         if let evaluation { labels += LabelMetricsTable.html(evaluation) }
         if let multiLabel { labels += LabelMetricsTable.html(multiLabel) }
         if let detection { labels += LabelMetricsTable.html(detection) }
+        // Empty for pooled detections of several models, whose curves have no rings.
         let modelThresholds = detection?.thresholdsByLabel ?? record?.thresholds
+        let ring: String? =
+            if let modelThresholds {
+                modelThresholds.isEmpty ? nil : "the threshold of the model"
+            } else {
+                "the threshold with the highest F1"
+            }
         labels += LabelMetricsTable.curves(
             detection?.metrics.precisionRecall ?? evaluation?.precisionRecall ?? multiLabel?.precisionRecall ?? record?
                 .precisionRecall ?? [:],
-            thresholds: modelThresholds ?? evaluation?.thresholds ?? [:], labels: model.labels,
-            threshold: modelThresholds == nil ? "the threshold with the highest F1" : "the threshold of the model")
+            thresholds: modelThresholds ?? evaluation?.thresholds ?? [:], labels: model.labels, threshold: ring)
         let sections = [
             Section(
                 "curves", "Training curves",

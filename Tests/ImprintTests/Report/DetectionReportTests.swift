@@ -17,8 +17,10 @@ import Testing
     }
 
     /// Returns the page of an evaluation on one photo.
+    /// - Parameter isPooled: Whether the evaluation is that of the only fold of a cross-validation.
     private func page(
-        _ objects: [AnnotatedPhoto.Object], _ detections: [DetectedObject], photo: URL, labels: [String]
+        _ objects: [AnnotatedPhoto.Object], _ detections: [DetectedObject], photo: URL, labels: [String],
+        isPooled: Bool = false
     ) throws -> String {
         let network = try Network.logoDetector(logos: labels.count)
         let model = ModelFile(
@@ -27,7 +29,8 @@ import Testing
             detector: .logoDetector(logos: labels.map { .init(label: $0, slope: 1, offset: 0) }))
         let annotated = AnnotatedPhoto(url: photo, width: 200, height: 100, objects: objects)
         let metrics = DetectionMetrics(labels: labels, predictions: [(annotated, detections)])
-        let evaluation = DetectionEvaluation(metrics, thresholds: labels.map { _ in 0.5 }, skipped: [])
+        var evaluation = DetectionEvaluation(metrics, thresholds: labels.map { _ in 0.5 }, skipped: [])
+        if isPooled { evaluation = DetectionEvaluation(pooling: [evaluation], labels: labels, skipped: []) }
         return Report(model, evaluation: .detection(evaluation), command: "imprint evaluate <m>", workers: Workers(2))
             .html
     }
@@ -101,6 +104,22 @@ import Testing
             #expect(missing.contains("class=\"missing\""))
             let nothing = try page([], [], photo: photo, labels: ["cat"])
             #expect(!nothing.contains("id=\"mistakes\""))
+        }
+    }
+
+    @Test("The page of pooled detections, which have no thresholds, has neither mistakes nor rings") func pooled()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            let (objects, detections) = ([object("cat", 0.1), object("cat", 0.4)], [detection("cat", 0.9, 0.1)])
+            func html(isPooled: Bool) throws -> String {
+                try page(
+                    objects, detections, photo: folder.appending(path: "a.png"), labels: ["cat"], isPooled: isPooled)
+            }
+            let (single, pooled) = (try html(isPooled: false), try html(isPooled: true))
+            #expect(single.contains("id=\"mistakes\"") && single.contains("The ring is"))
+            #expect(!pooled.contains("id=\"mistakes\"") && !pooled.contains("The ring is"))
+            #expect(pooled.contains("Precision–recall curve of cat") && pooled.contains("in 1 photo"))
         }
     }
 
