@@ -87,15 +87,17 @@ extension Network {
     /// Returns the network with another number of outputs; its head remains a dense layer or a 1x1 convolution for heat maps.
     ///
     /// The number of box regression channels does not change. `withDenseHead(outputs:)` replaces the head by one of another kind.
-    /// - Parameter outputs: The number of outputs of the head, without box regression.
-    package func resizingHead(outputs: Int) throws(NetworkError) -> Network {
+    /// - Parameters:
+    ///   - outputs: The number of outputs of the head, without box regression.
+    ///   - addsBias: Whether a dense layer gets a bias if it has none.
+    package func resizingHead(outputs: Int, addsBias: Bool = false) throws(NetworkError) -> Network {
         var nodes = nodes
         let index = headPosition ?? nodes.count - 1
         let head = nodes[index]
         func replaced(by layer: any Layer) -> Node { Node(name: head.name, layer: layer, inputs: head.inputs) }
         switch head.layer {
         case let dense as Dense:
-            nodes[index] = replaced(by: Dense(outputChannels: outputs, hasBias: dense.hasBias))
+            nodes[index] = replaced(by: Dense(outputChannels: outputs, hasBias: dense.hasBias || addsBias))
         case let convolution as Convolution where convolution.kernelSize == 1 && convolution.groups == 1:
             nodes[index] = replaced(
                 by: Convolution(

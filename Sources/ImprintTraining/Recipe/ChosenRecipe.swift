@@ -61,8 +61,10 @@ struct ChosenRecipe {
             measuring.start = .base(base, trainableLayers: .head)
             measuring.hyperparameters.augmentation = .none
             if source.isMultiLabel { measuring.isMultiLabel = true }
-            let start = try processes.failTogether { try measuring.startingPoint(labels: source.labels) }
-            guard let extractor = start.featureExtractor, start.headHasBias else {
+            let start = try processes.failTogether {
+                try measuring.startingPoint(labels: source.labels, addsBias: true)
+            }
+            guard let extractor = start.featureExtractor else {
                 throw ImprintError.noHead(network: base.network.name)
             }
             // The share of the photos whose features are computed.
@@ -134,13 +136,6 @@ struct ChosenRecipe {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         return String(decoding: try encoder.encode(original), as: UTF8.self)
-    }
-}
-
-extension ClassifierConfiguration.StartingPoint {
-    /// Whether the head has a bias, as logistic regression needs.
-    fileprivate var headHasBias: Bool {
-        whole.network.denseHeadName.map { whole.parameters.layout["\($0).bias"] != nil } ?? false
     }
 }
 

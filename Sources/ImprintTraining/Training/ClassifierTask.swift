@@ -30,7 +30,7 @@ struct ClassifierTask: TrainingTask {
         self.source = source
         self.configuration = configuration
         self.recipe = recipe
-        start = try configuration.startingPoint(labels: source.labels)
+        start = try configuration.startingPoint(labels: source.labels, addsBias: recipe != nil)
         if let probe = recipe?.probe { start.use(probe.head) }
         fingerprint = try configuration.fingerprint(digest: start.digest)
             .merging(recipe.map { [ChosenRecipe.setting: try $0.encoded()] } ?? [:]) { $1 }

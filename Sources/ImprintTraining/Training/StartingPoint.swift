@@ -62,7 +62,8 @@ extension ClassifierConfiguration {
     }
 
     /// Creates the starting point for some labels: a new network, or the base model with a head for these labels.
-    func startingPoint(labels: [String]) throws -> StartingPoint {
+    /// - Parameter addsBias: Whether the head of a base model gets a bias if it has none, as the logistic regression of a recipe needs it.
+    func startingPoint(labels: [String], addsBias: Bool = false) throws -> StartingPoint {
         switch start {
         case .automatic, .builtInBase:
             var configuration = self
@@ -89,7 +90,7 @@ extension ClassifierConfiguration {
             start.networkDigest = SHA256.hexadecimal(of: Array((try json(network) + json(preprocessing)).utf8))
             return start
         case .base(let base, let trainableLayers):
-            return try fineTuned(base, trainableLayers, labels: labels)
+            return try fineTuned(base, trainableLayers, labels: labels, addsBias: addsBias)
         }
     }
 }
@@ -106,9 +107,10 @@ extension ClassifierConfiguration {
 
     /// Returns the starting point of transfer learning from a base model, whose head is replaced if it does not fit the labels.
     private func fineTuned(
-        _ base: ModelFile, _ trainableLayers: FineTuning.TrainableLayers, labels: [String]
+        _ base: ModelFile, _ trainableLayers: FineTuning.TrainableLayers, labels: [String], addsBias: Bool
     ) throws -> StartingPoint {
-        let (network, head, maximumScaleName) = try networkForFineTuning(of: base, labelCount: labels.count)
+        let (network, head, maximumScaleName) = try networkForFineTuning(
+            of: base, labelCount: labels.count, addsBias: addsBias)
         let stages = try trainingStages(of: network, trainableLayers)
         // A head for the same labels keeps its parameters; any other is initialized again.
         let isNew = labels != base.labels || head != base.network.denseHeadName || hyperparameters.poolsMaximum
@@ -129,12 +131,14 @@ extension ClassifierConfiguration {
     ///
     /// `maximumScaleName` is the parameter that scales the maxima of concat pooling; nil without concat pooling.
     private func networkForFineTuning(
-        of base: ModelFile, labelCount: Int
+        of base: ModelFile, labelCount: Int, addsBias: Bool
     ) throws -> (network: Network, head: String, maximumScaleName: String?) {
         guard base.head.isTrainable else {
             throw ImprintError.cannotTrainImportedDetector(network: base.network.name)
         }
-        guard let network = try base.network.replacingHead(labels: labelCount), let head = network.denseHeadName else {
+        guard let network = try base.network.replacingHead(labels: labelCount, addsBias: addsBias),
+            let head = network.denseHeadName
+        else {
             throw ImprintError.noHead(network: base.network.name)
         }
         guard hyperparameters.poolsMaximum else { return (network, head, nil) }
@@ -210,9 +214,9 @@ extension Network {
     }
 
     /// Returns the network with a head for another number of labels and a softmax at its end; nil if it cannot have one.
-    fileprivate func replacingHead(labels: Int) throws(NetworkError) -> Network? {
+    fileprivate func replacingHead(labels: Int, addsBias: Bool = false) throws(NetworkError) -> Network? {
         guard denseHeadName != nil else { return try withDenseHead(outputs: labels) }
-        let network = try resizingHead(outputs: labels)
+        let network = try resizingHead(outputs: labels, addsBias: addsBias)
         guard let last = network.nodes.last, !(last.layer is Softmax) else { return network }
         let softmax = Node(name: "probabilities", layer: Softmax(), inputs: [last.name])
         return try Network(name: name, input: input, nodes: network.nodes + [softmax])

@@ -344,6 +344,27 @@ import Testing
         }
     }
 
+    @Test(
+        "A head without a bias gets one, also for the labels of the base model",
+        arguments: [ClassifierRecipe.head, .fineTuning], [["left", "right"], ["down", "up"]])
+    func bias(recipe: ClassifierRecipe, labels: [String]) throws {
+        var builder = NetworkBuilder(name: "unbiased", input: TensorShape(height: 16, width: 16, channels: 3))
+        builder.add(Convolution(outputChannels: 4, kernelSize: 8, stride: 8))
+        builder.add(GlobalAveragePool())
+        builder.add(Dense(outputChannels: 2, hasBias: false), named: "head")
+        builder.add(Softmax())
+        let network = try builder.network()
+        let base = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 0), labels: ["left", "right"],
+            preprocessing: Preprocessing(width: 16, height: 16))
+        try withImages(labels, perLabel: 4) { folder in
+            let model = try train(folder, configuration(base, recipe) { $0.epochs = 1 })
+            let bias = try #require(model.parameters["head.bias"])
+            #expect(bias.count == 2 && bias != [0, 0])
+            #expect(try ImageClassifier(model).classify(folder.appending(path: "\(labels[0])/0.png")).count == 2)
+        }
+    }
+
     @Test("A base model without a dense head gets one, and a network without any head is refused") func heads() throws {
         var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 2, kernelSize: 3), named: "conv")
