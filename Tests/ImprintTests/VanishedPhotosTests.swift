@@ -129,6 +129,23 @@ import Testing
         }
     }
 
+    @Test("The evaluation lists a validation photo that vanishes during training") func skipped() throws {
+        try withImages(perLabel: 8) { folder in
+            try withImages(perLabel: 8, seed: 1) { validation in
+                let configuration = configuration(epochs: 3) {
+                    $0.validationFolder = validation
+                    $0.keepsGroupsTogether = false
+                }
+                let result = try run(folder, configuration, afterEpoch: 1) {
+                    try? FileManager.default.removeItem(at: validation.appending(path: "left/3.png"))
+                }
+                let evaluation = try #require(result.evaluation)
+                #expect(result.ending == .completed && evaluation.results.count == 15)
+                #expect(evaluation.skipped.map(\.url.lastPathComponent) == ["3.png"])
+            }
+        }
+    }
+
     @Test("An epoch does not become the best because hard validation photos have vanished") func comparison() throws {
         try withImages(perLabel: 12) { folder in
             // Validation photos with the wrong label, which every epoch misclassifies.

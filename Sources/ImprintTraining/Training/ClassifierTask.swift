@@ -151,15 +151,16 @@ struct ClassifierTask: TrainingTask {
         let isMultiLabel = configuration.isMultiLabel
         // Not all networks can divide their logits by a temperature.
         let calibrates = configuration.calibrates && !isMultiLabel && start.whole.network.logitLayerName != nil
-        if let validation, isMultiLabel {
-            multiLabel.value = multiLabelEvaluation(validation, items, photos.validation?.skipped ?? [])
-        }
+        // The photos that were unreadable at the start, and those that became unreadable.
+        let validationURLs = Set(items.map(\.url))
+        let skipped =
+            (photos.validation?.skipped ?? []) + (unreadable?.all ?? []).filter { validationURLs.contains($0.url) }
+        if let validation, isMultiLabel { multiLabel.value = multiLabelEvaluation(validation, items, skipped) }
         let calibration =
             calibrates
             ? validation.flatMap { Calibration(logits: $0.logits, labels: $0.itemIndices.map { items[$0].label }) }
             : nil
-        let evaluation =
-            isMultiLabel ? nil : validation.map { evaluate($0, items, photos.validation?.skipped ?? [], calibration) }
+        let evaluation = isMultiLabel ? nil : validation.map { evaluate($0, items, skipped, calibration) }
         let record = TrainingRecord(
             .classifier(configuration.hyperparameters),
             foundLearningRate: configuration.learningRate == nil ? progress.learningRate : nil,
