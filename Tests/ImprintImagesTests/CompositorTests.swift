@@ -178,6 +178,20 @@ import Testing
         }
     }
 
+    @Test("A grey photo in memory gives the backgrounds of its copy in colour") func greyPhoto() throws {
+        let grey = RasterImage.noise(width: 60, height: 50, channels: 1)
+        func backgrounds(_ image: RasterImage) throws -> [RasterImage] {
+            let photo = TrainingPhoto(identifier: "grey", labels: [], content: .decoded(image))
+            // With fewer photos, some backgrounds are drawn patterns.
+            let photos = Array(repeating: photo, count: 20)
+            let backdrops = try Backdrops(photos, size: 24, workers: Workers(1))
+            return (0..<4).map { backdrops.background(at: $0, seed: 3) }
+        }
+        let found = try backgrounds(grey)
+        #expect(found.allSatisfy { $0.channels == 3 })
+        #expect(try found == backgrounds(grey.converted(toChannels: 3)))
+    }
+
     @Test("Backdrops do not depend on the thread count, respect the limit and list unreadable files")
     func backdrops() throws {
         try withTemporaryFolder { folder in

@@ -50,7 +50,8 @@ package final class Backdrops: Sendable {
                     if let photo = loadedPhoto(portion[position]) { return photo.shrunk(toShortSide: shortSide) }
                     let stored = try photos[portion[position]].stored(
                         coveringShortSide: ImageFile.shortSideToDecode(covering: shortSide))
-                    return stored.upright.flattenedOnWhite().shrunk(toShortSide: shortSide)
+                    // A photo in memory may have one channel.
+                    return stored.upright.flattenedOnWhite().converted(toChannels: 3).shrunk(toShortSide: shortSide)
                 }
             }
             let results = workers.processes.sharingFailures(own, of: portion.map { photos[$0].url })

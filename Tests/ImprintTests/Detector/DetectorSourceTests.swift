@@ -20,9 +20,10 @@ import Testing
         func path(of item: TrainingPhoto) -> String { item.identifier }
     }
 
-    /// Writes photos of noise, some with a red square, into a folder for each label.
+    /// Writes photos of coloured noise with a red square and photos of grey noise into a folder for each label.
     private func writePhotos(to folder: URL) throws -> ImageFolder {
         try writeNoise(to: folder, labels: ["cross", "other"], count: 6) { label, image, left, top in
+            if label == "other" { image = image.converted(toChannels: 1).converted(toChannels: 3) }
             for y in 0..<24 where label == "cross" {
                 for x in 0..<24 { image.samples[((top + y) * 120 + left + x) * 3] = 255 }
             }
@@ -31,13 +32,17 @@ import Testing
     }
 
     /// Returns the photos of a folder as bytes in memory, as decoded images, loaded on demand, and in a list in the folder.
+    ///
+    /// The decoded images without the logo have one channel.
     private func sources(_ photos: ImageFolder) throws -> [any TrainingSource] {
         var encoded = InMemorySource(labels: photos.labels)
         var decoded = InMemorySource(labels: photos.labels)
         for item in photos.items {
             let (labels, path) = ([photos.labels[item.label]], photos.path(of: item))
             try encoded.append(Data(contentsOf: item.url), labels: labels, identifier: path)
-            try decoded.append(ImageFile.decode(item.url), labels: labels, identifier: path)
+            let image = try ImageFile.decode(item.url)
+            try decoded.append(
+                labels == ["other"] ? image.converted(toChannels: 1) : image, labels: labels, identifier: path)
         }
         let loaded = Database(
             labels: photos.labels,
