@@ -228,8 +228,9 @@ package func checkLabelsWithoutLogo(_ labels: [String], logos: [String], source:
 
 /// Returns the relative paths of all files below the folder `path` of `root`, in the order of Unicode scalars.
 ///
-/// An empty path is `root` itself.
-func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
+/// An empty path is `root` itself, which may be a link. Hidden files and folders, and links to deeper folders, are skipped.
+/// - Throws: `ImageError` if a folder cannot be read, or if a name is not UTF-8.
+package func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] {
     var unreadable: [UnreadableFolder] = []
     let paths = try readableFilePaths(below: path, in: root, &unreadable)
     if let first = unreadable.first { throw .unreadable(file: root.appending(path: first.path), reason: first.reason) }
@@ -239,7 +240,7 @@ func filePaths(below path: String, in root: URL) throws(ImageError) -> [String] 
 /// Returns the relative paths of all files below the folder `path` of `root`, as `filePaths(below:in:)`.
 /// - Parameter unreadable: Receives the deeper folders that cannot be read.
 /// - Throws: `ImageError` if the folder `path` cannot be read, or if a name is not UTF-8.
-private func readableFilePaths(
+package func readableFilePaths(
     below path: String, in root: URL, _ unreadable: inout [UnreadableFolder]
 ) throws(ImageError) -> [String] {
     var paths: [String] = []
@@ -261,11 +262,13 @@ private func readableFilePaths(
 }
 
 /// The names of the files and folders directly in a folder, in order; follows links and skips hidden files.
-struct FolderListing {
-    var files: [String] = []
-    var folders: [String] = []
+package struct FolderListing {
+    package private(set) var files: [String] = []
+    package private(set) var folders: [String] = []
 
-    init(_ url: URL) throws(ImageError) {
+    /// Lists a folder.
+    /// - Throws: `ImageError` if it cannot be read, or if a name is not UTF-8.
+    package init(_ url: URL) throws(ImageError) {
         for name in try Self.names(in: url).sorted(by: precedes) where !isHidden(name) {
             if FileStatus(url.appending(path: name))?.isFolder == true {
                 folders.append(name)

@@ -121,7 +121,7 @@ public struct BoxAnnotations: Sendable {
     ///   - threads: The number of threads that read the sizes of photos, at least 1; nil for one thread per core. The result does not depend
     ///     on it.
     /// - Throws: `BoxAnnotationsError` if a file is invalid, no photo can be read, or no box can be used; `ImageError`
-    ///   if the folder of the photos cannot be read.
+    ///   if the folder of the photos cannot be read, or if the name of a file in a folder is not UTF-8.
     public init(
         contentsOf url: URL, photos: URL? = nil, part: DatasetPart? = nil, recordsProblems: Bool = false,
         threads: Int? = nil
@@ -202,6 +202,8 @@ public struct BoxAnnotations: Sendable {
         }
         let json = names.filter { $0.lowercased().hasSuffix(".json") }
         guard json.count == 1 else {
+            // A sub-folder that cannot be read may have XML files.
+            if json.isEmpty { _ = try annotationPaths(in: url, extensions: ["xml"]) }
             throw BoxAnnotationsError.unknownFormat(
                 file: url,
                 found: json.isEmpty
@@ -214,7 +216,7 @@ public struct BoxAnnotations: Sendable {
     }
 
     /// Returns the list of the classes of a YOLO data set, in its folder or beside the text files in `labels`; nil without a list.
-    private static func classList(in folder: URL) throws(BoxAnnotationsError) -> URL? {
+    private static func classList(in folder: URL) throws -> URL? {
         for folder in [folder, folder.appending(path: "labels")] where FileStatus(folder)?.isFolder == true {
             let names = try annotationPaths(in: folder, extensions: ["txt", "names"], isRecursive: false)
             if let list = names.map({ folder.appending(path: $0) }).first(where: \.isClassList) { return list }
@@ -296,22 +298,31 @@ func annotationText(_ url: URL) throws(BoxAnnotationsError) -> String {
 
 /// Returns the relative paths of the files with one of the given extensions, in the order of Unicode scalars.
 ///
-/// Hidden files are skipped: macOS adds hidden files with the same extensions to archives.
+/// The folder may be a link. Hidden files and folders are skipped: macOS adds hidden files with the same extensions to archives, and Jupyter keeps
+/// copies of files in .ipynb_checkpoints.
+/// - Parameters:
+///   - isRecursive: Whether to search the sub-folders, too.
+///   - skipsUnreadable: Whether to skip sub-folders that cannot be read.
+/// - Throws: `BoxAnnotationsError.unreadable` if a folder cannot be read; `ImageError` if a name is not UTF-8.
 func annotationPaths(
-    in folder: URL, extensions: Set<String>, isRecursive: Bool = true
-) throws(BoxAnnotationsError) -> [String] {
-    guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.displayPath) else {
-        throw .unreadable(file: folder, reason: "the folder cannot be listed")
+    in folder: URL, extensions: Set<String>, isRecursive: Bool = true, skipsUnreadable: Bool = false
+) throws -> [String] {
+    var paths: [String] = []
+    var unreadable: [UnreadableFolder] = []
+    do throws(ImageError) {
+        paths = try isRecursive ? readableFilePaths(below: "", in: folder, &unreadable) : FolderListing(folder).files
+    } catch {
+        guard case .unreadable(let file, let reason) = error else { throw error }
+        throw BoxAnnotationsError.unreadable(file: file, reason: reason)
     }
-    var paths = names
-    if isRecursive, let enumerator = FileManager.default.enumerator(atPath: folder.displayPath) {
-        paths = enumerator.compactMap { $0 as? String }
+    if !skipsUnreadable, let first = unreadable.first {
+        throw BoxAnnotationsError.unreadable(file: folder.appending(path: first.path), reason: first.reason)
     }
     return paths.filter { path in
         let name = path.split(separator: "/").last ?? ""
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return false }
-        return !name.hasPrefix(".") && extensions.contains(name[name.index(after: dot)...].lowercased())
-    }.sorted(by: precedes)
+        guard let dot = name.lastIndex(of: ".") else { return false }
+        return extensions.contains(name[name.index(after: dot)...].lowercased())
+    }
 }
 
 /// Finds photos by the names in an annotation file.

@@ -18,21 +18,23 @@ struct VOCAnnotations {
     }
 
     /// Creates a reader of all XML files of a data set.
-    init(folder: URL, photos: URL?) throws(BoxAnnotationsError) {
+    /// - Throws: The errors of `annotationPaths(in:extensions:isRecursive:skipsUnreadable:)`.
+    init(folder: URL, photos: URL?) throws {
         let xml = try Self.folder(in: folder) ?? folder
         files = try annotationPaths(in: xml, extensions: ["xml"]).map { xml.appending(path: $0) }
         (self.photos, root) = (photos, folder)
     }
 
-    /// Returns the folder of the XML files of a data set; nil if it has none.
-    static func folder(in folder: URL) throws(BoxAnnotationsError) -> URL? {
-        let annotations = folder.appending(path: "Annotations")
-        if FileStatus(annotations)?.isFolder == true,
-            try !annotationPaths(in: annotations, extensions: ["xml"]).isEmpty
-        {
-            return annotations
+    /// Returns the folder of the XML files of a data set; nil if its readable folders have none.
+    ///
+    /// An unreadable sub-folder is not an error here: a data set of another format may not need it.
+    static func folder(in folder: URL) throws -> URL? {
+        func hasFiles(_ folder: URL) throws -> Bool {
+            try !annotationPaths(in: folder, extensions: ["xml"], skipsUnreadable: true).isEmpty
         }
-        return try annotationPaths(in: folder, extensions: ["xml"]).isEmpty ? nil : folder
+        let annotations = folder.appending(path: "Annotations")
+        if FileStatus(annotations)?.isFolder == true, try hasFiles(annotations) { return annotations }
+        return try hasFiles(folder) ? folder : nil
     }
 
     func contents() throws(BoxAnnotationsError) -> AnnotationContents {
