@@ -27,7 +27,7 @@ struct ArtworkLogo: Sendable {
         self.keepsBackground = keepsBackground
         tones = parts.tones
         inkedTones = parts.inkedTones
-        let likeness = Likeness(design, inked: inkedTones, rotatesFully: true)
+        let likeness = Likeness(design, inked: inkedTones)
         self.likeness = likeness
         // The silhouette of a rectangle is symmetric, but its content may not be.
         isMirrorSymmetric = !keepsBackground && !Self.isDistinct(design.mirrored, likeness)

@@ -16,11 +16,9 @@ struct Likeness {
     /// - Parameters:
     ///   - design: The logo.
     ///   - inked: The sets of tones that a single ink prints; empty if a single ink prints all of them.
-    ///   - rotatesFully: Whether the logo may appear at any angle, or only rotated by up to 30° to either side.
-    init(_ design: Design, inked: [Set<Int>], rotatesFully: Bool) {
+    init(_ design: Design, inked: [Set<Int>]) {
         self.inked = inked
-        let steps = rotatesFully ? Array(0..<48) : Array(-4...4)
-        rotated = steps.map { Self.silhouettes(of: design, inked, rotation: .direction(degrees: Float($0) * 7.5)) }
+        rotated = (0..<48).map { Self.silhouettes(of: design, inked, rotation: .direction(degrees: Float($0) * 7.5)) }
     }
 
     /// Returns the maximum intersection over union (IoU) of the silhouettes, over all rotations and single-ink versions.
