@@ -113,6 +113,19 @@ import Testing
         for kind in ofParts { #expect(kinds.contains(kind) == (name == "crest"), "\(kind)") }
     }
 
+    @Test("A logo of one colour with a second shape inside it looks like the logo") func invisibleShape() throws {
+        let disc = try load(
+            makeImage(64, 64) { x, y in
+                (x - 32) * (x - 32) + (y - 32) * (y - 32) < 900 ? [0, 90, 0, 255] : [0, 0, 0, 0]
+            })
+        let drawn = try artworkLogo(of: disc)
+        #expect(drawn.tones.count == 1)
+        let figure = Figure([.box(center: .zero, halfSides: Point(0.6, 0.5), direction: Point(1, 0), rounding: 0)])
+        let box = Element(figure: figure, tone: 1)
+        #expect(!drawn.isDistinct(Design(elements: drawn.design.elements + [box])))
+        #expect(drawn.isDistinct(Design(elements: [box])))
+    }
+
     @Test("Hard negatives do not miss a small part at the edge of the logo, such as the dot after a word")
     func smallPart() throws {
         // Three bars and a red dot, which covers a twentieth of the logo.

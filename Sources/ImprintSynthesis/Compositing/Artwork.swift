@@ -140,7 +140,7 @@ struct RecipeLogos: Sendable {
         var random = RandomStream(seed: 0, "likeness")
         let examples = 4
         let likenesses = (0..<examples).map { _ in
-            Likeness(Design(logos.choice(&random).logo(&random)), inked: [])
+            Likeness(Design(logos.choice(&random).logo(&random)), inked: [], toneCount: 1)
         }
         let others = recipe.labels.dropFirst().flatMap(\.logos).filter { other in
             let overlaps = (0..<examples).flatMap { _ in

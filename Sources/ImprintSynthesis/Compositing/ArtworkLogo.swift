@@ -27,7 +27,7 @@ struct ArtworkLogo: Sendable {
         self.keepsBackground = keepsBackground
         tones = parts.tones
         inkedTones = parts.inkedTones
-        let likeness = Likeness(design, inked: inkedTones)
+        let likeness = Likeness(design, inked: inkedTones, toneCount: tones.count)
         self.likeness = likeness
         // The silhouette of a rectangle is symmetric, but its content may not be.
         isMirrorSymmetric = !keepsBackground && !Self.isDistinct(design.mirrored, likeness)
@@ -147,7 +147,8 @@ enum LookAlike {
         switch random.index(below: 4) {
         case 0: break
         case 1:
-            // A badge: the inner shape needs another tone, because with one tone both would be a single silhouette.
+            // A badge: the inner shape has another tone, because with one tone both would be a single silhouette. A recipe has no tones, but may
+            // be drawn in two inks. For an image of one tone, both shapes are a single silhouette.
             let figure = random.chance(0.5) ? Lettering.standard.letter(&random) : Figure([shape(&random)])
             let size = random.uniform(in: 0.35...0.6)
             let inner = Element(figure: figure, tone: (first.tone + 1) % max(tones, 2))

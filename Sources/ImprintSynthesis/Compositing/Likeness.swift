@@ -9,6 +9,7 @@ struct Likeness {
     /// The silhouettes of the logo, by rotation and then by set of inked tones.
     private let rotated: [[Silhouette]]
     private let inked: [Set<Int>]
+    private let toneCount: Int
 
     private static let side = 32
 
@@ -16,14 +17,17 @@ struct Likeness {
     /// - Parameters:
     ///   - design: The logo.
     ///   - inked: The sets of tones that a single ink prints; empty if a single ink prints all of them.
-    init(_ design: Design, inked: [Set<Int>]) {
-        self.inked = inked
-        rotated = (0..<48).map { Self.silhouettes(of: design, inked, rotation: .direction(degrees: Float($0) * 7.5)) }
+    ///   - toneCount: The number of tones of the logo. A design may have higher tones, which repeat these, as in `Inks`.
+    init(_ design: Design, inked: [Set<Int>], toneCount: Int) {
+        (self.inked, self.toneCount) = (inked, toneCount)
+        rotated = (0..<48).map {
+            Self.silhouettes(of: design, inked, toneCount, rotation: .direction(degrees: Float($0) * 7.5))
+        }
     }
 
     /// Returns the maximum intersection over union (IoU) of the silhouettes, over all rotations and single-ink versions.
     func overlap(with design: Design) -> Float {
-        let others = Self.silhouettes(of: design, inked, rotation: Point(1, 0))
+        let others = Self.silhouettes(of: design, inked, toneCount, rotation: Point(1, 0))
         var largest: Float = 0
         for silhouettes in rotated {
             for (silhouette, other) in zip(silhouettes, others) {
@@ -38,14 +42,17 @@ struct Likeness {
         return largest
     }
 
-    private static func silhouettes(of design: Design, _ inked: [Set<Int>], rotation: Point) -> [Silhouette] {
+    private static func silhouettes(
+        of design: Design, _ inked: [Set<Int>], _ toneCount: Int, rotation: Point
+    ) -> [Silhouette] {
         var tones: [Int] = []
         tones.reserveCapacity(side * side)
         for row in 0..<side {
             for column in 0..<side {
                 let point = (Point(Float(column), Float(row)) + 0.5) * (2 / Float(side)) - 1
                 let position = point.rotatedBack(by: rotation)
-                tones.append(design.elements.last { $0.distance(to: position) < 0 }?.tone ?? -1)
+                let element = design.elements.last { $0.distance(to: position) < 0 }
+                tones.append(element.map { $0.tone % toneCount } ?? -1)
             }
         }
         guard !inked.isEmpty else { return [tones.map { $0 >= 0 }] }
