@@ -14,7 +14,7 @@ package final class LocalServer: Sendable {
     /// The address of the server.
     package let url: URL
     private let server: HTTPServer
-    private let hosts: Set<String>
+    private let hosts: RequestHosts
     private let state: State
 
     private final class State: Sendable {
@@ -44,11 +44,7 @@ package final class LocalServer: Sendable {
             throw LocalServerError.noPort(of: ports)
         }
         (server, self.url) = (started.server, url)
-        // Browsers omit the port 80.
-        hosts = Set(
-            ["127.0.0.1", "localhost"].flatMap {
-                started.port == 80 ? [$0, "\($0):80"] : ["\($0):\(started.port)"]
-            })
+        hosts = RequestHosts(["127.0.0.1", "localhost"], port: started.port)
         state = State()
         Task { [state, server] in await Self.keepListening(server, started.run, started.port, state) }
     }
@@ -109,10 +105,10 @@ package final class LocalServer: Sendable {
             if received.method == .HEAD { request.method = .GET }
             let (proxy, relay) = Self.origin(of: request, state)
             let url = proxy?.url ?? url
-            let hosts = proxy.map { ["\($0.url.host() ?? ""):\($0.url.port ?? 0)"] } ?? hosts
-            let hasExpectedHost = hosts.contains(request.headers[.host] ?? "")
+            let hosts = proxy.map { RequestHosts([$0.url.host() ?? ""], port: $0.url.port ?? 0) } ?? hosts
+            let host = request.headers[.host]
             let contentLength = request.headers[.contentLength].flatMap { Int($0) }
-            let rejection = hasExpectedHost ? authorize(received, relay?.device) : Self.otherHost(url)
+            let rejection = hosts.contains(host) ? authorize(received, relay?.device) : Self.otherHost(host, url)
             if rejection == nil {
                 relay?.admit()
             } else {
@@ -179,10 +175,12 @@ package final class LocalServer: Sendable {
     }
 
     /// Returns the response to a request for another host.
-    private static func otherHost(_ url: URL) -> HTTPResponse {
-        HTTPResponse(
-            statusCode: .forbidden, headers: [.contentType: "text/plain; charset=utf-8"],
-            body: Data("This server answers only requests for \(url.absoluteString). Open that address.\n".utf8))
+    private static func otherHost(_ host: String?, _ url: URL) -> HTTPResponse {
+        let found = String((host ?? "").prefix(100)).debugDescription
+        let text =
+            "The Host header is \(found). This server answers only requests for \(url.absoluteString). Open that address.\n"
+        return HTTPResponse(
+            statusCode: .forbidden, headers: [.contentType: "text/plain; charset=utf-8"], body: Data(text.utf8))
     }
 
     private static let headers: [HTTPHeader: String] = [

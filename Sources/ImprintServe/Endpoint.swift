@@ -77,14 +77,16 @@ enum Endpoint: Equatable {
 struct AccessControl: Sendable {
     private let token: String?
     /// The values of the Host header that requests without a token may have.
-    private let hosts: Set<String>
+    private let hosts: RequestHosts
+    /// The address of the server, as in a Host header.
+    private let address: String
 
     /// - Parameter host: The address that the server listens on.
     init(token: String?, host: String, port: Int) {
         self.token = token
-        let names = ["127.0.0.1", "localhost", "[::1]", host.contains(":") ? "[\(host)]" : host]
-        // Clients omit the port 80.
-        hosts = Set(names.flatMap { port == 80 ? [$0, "\($0):80"] : ["\($0):\(port)"] })
+        let name = host.contains(":") ? "[\(host)]" : host
+        hosts = RequestHosts(["127.0.0.1", "localhost", "[::1]", name], port: port)
+        address = "\(name):\(port)"
     }
 
     /// The paths of the probes of a cluster, which have no token.
@@ -106,13 +108,14 @@ struct AccessControl: Sendable {
             }
             return
         }
-        guard let host = head.fields["host"]?.lowercased(), hosts.contains(host) else {
+        let host = head.fields["host"] ?? ""
+        guard hosts.contains(host) else {
             throw HTTPError(
                 .forbidden,
-                "the Host header is \(String((head.fields["host"] ?? "").prefix(100)).debugDescription), expected the address of this server. "
+                "the Host header is \(String(host.prefix(100)).debugDescription), expected \(address), the address of this server. "
                     + "Set a token to use another name")
         }
-        if let origin = head.fields["origin"]?.lowercased(), origin != "http://\(host)" {
+        if let origin = head.fields["origin"], !RequestHosts.isSameOrigin(origin, scheme: "http", host: host) {
             throw HTTPError(
                 .forbidden,
                 "the request comes from a web page of another address. Set a token to use the server from web pages")

@@ -58,7 +58,8 @@ extension HTTPRequest {
     /// request.
     func rejectionOfOrigin(scheme: String) -> HTTPResponse? {
         guard method != .GET && method != .HEAD else { return nil }
-        if let host = headers[.host], headers[HTTPHeader("Origin")] == "\(scheme)://\(host)" { return nil }
+        let origin = headers[HTTPHeader("Origin")]
+        if let host = headers[.host], RequestHosts.isSameOrigin(origin, scheme: scheme, host: host) { return nil }
         return .failure(
             .forbidden, "The request does not come from the page of the studio. Open the page and try again there.")
     }

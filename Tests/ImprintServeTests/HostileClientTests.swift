@@ -40,6 +40,18 @@ import Testing
         }
     }
 
+    @Test("The case of the host does not matter, and the error about another host names the address of the server")
+    func hosts() throws {
+        try withServer { _, port in
+            let client = try TestClient(port: port)
+            let fields = ["Host": "LOCALHOST:\(port)", "Origin": "http://localhost:\(port)"]
+            #expect(try client.request("GET", "/v2", fields).status == 200)
+            let other = try client.request("GET", "/v2", ["Host": "Evil.example"])
+            let text = "The Host header is \"Evil.example\", expected 127.0.0.1:\(port), the address of this server. "
+            #expect(other.status == 403 && other.error?.hasPrefix(text) == true, "\(other.error ?? "")")
+        }
+    }
+
     @Test("A client that sends a body that is too large still gets the response") func oversized() throws {
         try withServer {
             $0.maximumRequestByteCount = 1 << 20
