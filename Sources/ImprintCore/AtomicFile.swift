@@ -208,12 +208,13 @@ package enum AtomicFile {
     static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".imprint-") && name.hasSuffix(".partial") }
 
     /// Returns the path of the folder that contains a file, without resolving "..".
-    private static func parentFolder(of path: String) -> String {
+    static func parentFolder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    private static func followingLinks(_ path: String) throws(FileError) -> String {
+    /// Returns the target of a symbolic link, which need not exist, or the path itself if it is no link.
+    static func followingLinks(_ path: String) throws(FileError) -> String {
         var path = path
         for _ in 0..<40 {  // the limit of Linux
             guard let destination = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else {

@@ -29,9 +29,7 @@ extension FileError {
     package static func cannotWrite(_ path: String, errno code: Int32) -> FileError {
         let remedy =
             switch code {
-            // A system folder, such as /proc, exists, but cannot contain new files.
-            case ENOENT where isMissingInFolder(path): "Its folder cannot contain new files. Choose another folder."
-            case ENOENT: "Create its folder first."
+            case ENOENT: remedyForMissingFolder(of: path)
             case ENOTDIR: "A part of its path is a file, not a folder. Choose another path."
             case EACCES, EPERM, EROFS: "Choose a folder that you may write to."
             case ENOSPC, EDQUOT: "Free some space on the disk."
@@ -42,10 +40,17 @@ extension FileError {
         return .cannotWrite(path: path, reason: errorText(code), remedy: remedy)
     }
 
-    /// Whether nothing has the given path, not even a broken link, but its folder exists.
-    private static func isMissingInFolder(_ path: String) -> Bool {
-        let url = URL(filePath: path)
-        return !exists(url) && FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
+    /// Returns the fix for a file that cannot be created (ENOENT), usually because its folder or that of a link's target does not exist.
+    private static func remedyForMissingFolder(of path: String) -> String {
+        let target = (try? AtomicFile.followingLinks(path)) ?? path
+        let parent = AtomicFile.parentFolder(of: target)
+        let folder = (try? AtomicFile.followingLinks(parent)) ?? parent
+        // A system folder, such as /proc, exists, but cannot contain new files.
+        if !exists(URL(filePath: target)) && FileManager.default.fileExists(atPath: folder) {
+            return "Its folder cannot contain new files. Choose another folder."
+        }
+        guard target != path || folder != parent else { return "Create its folder first." }
+        return "A symbolic link leads to the folder \(folder), which does not exist. Create it first."
     }
 
     /// Returns the error of a failed read of `path` with the given `errno`.

@@ -222,6 +222,27 @@ import Testing
         }
     }
 
+    @Test("The error for a broken link names the missing folder of its target")
+    func brokenLink() throws {
+        try withTemporaryFolder { folder in
+            for (name, target) in [("current", "models/v3"), ("alias", "models")] {
+                try FileManager.default.createSymbolicLink(
+                    atPath: folder.appending(path: name).path, withDestinationPath: target)
+            }
+            let files = ["current", "alias/v3"].map { folder.appending(path: $0) }
+            for file in files {
+                let error = #expect(throws: FileError.self) { try AtomicFile.write([1], to: file) }
+                let remedy =
+                    "A symbolic link leads to the folder \(folder.path)/models, which does not exist. Create it first."
+                #expect(
+                    error?.description == "\(file.path): cannot be written (No such file or directory). \(remedy)")
+                #expect(throws: FileError.self) { try AtomicFile.checkWritable(file) }
+            }
+            try AtomicFile.makeFolder(folder.appending(path: "models"))
+            for file in files { try AtomicFile.write([1], to: file) }
+        }
+    }
+
     @Test("checkWritable detects an unwritable path and changes nothing")
     func checkWritable() throws {
         try withTemporaryFolder { folder in
