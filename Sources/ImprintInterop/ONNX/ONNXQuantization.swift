@@ -111,10 +111,10 @@ extension ONNXImporter {
     private mutating func withClip(
         _ x: SourceActivation, _ scales: ONNXQuantizedTensors.Scales, named name: String
     ) throws -> SourceActivation {
-        guard !assembler.preservesNodes, x.node != Network.inputName, scales.axis == nil,
-            let (scale, zeroPoint) = scales.activation(0), zeroPoint == 0, !isNonNegative(x)
+        guard !assembler.preservesNodes, x.node != Network.inputName, let maximum = scales.maximumAboveZero,
+            !isNonNegative(x)
         else { return x }
-        return try assembler.clip(x, from: 0, to: 255 * scale, named: name)
+        return try assembler.clip(x, from: 0, to: maximum, named: name)
     }
 
     /// Whether the values of an activation are known to be at least 0.
@@ -255,7 +255,7 @@ extension ONNXImporter {
                     + "integers"
             )
         }
-        let limits = type == 2 ? 0...255 : type == 3 ? -128...127 : Int(Int32.min)...Int(UInt32.max)
+        let limits = ONNXQuantizedTensors.Scales.limits(of: type) ?? Int(Int32.min)...Int(UInt32.max)
         guard points.allSatisfy(limits.contains) else {
             throw ImportError.Problem.malformed(reason: "\(title) has a zero point outside the range of its integers")
         }

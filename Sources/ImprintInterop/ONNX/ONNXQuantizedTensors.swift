@@ -12,6 +12,25 @@ struct ONNXQuantizedTensors {
         /// The element type of the integers; nil if it is not known.
         let type: Int?
 
+        /// The smallest and the largest integer of an element type of 8 or 16 bits; nil for other types.
+        static func limits(of type: Int?) -> ClosedRange<Int>? {
+            switch type {
+            case 2: 0...255
+            case 3: -128...127
+            case 4: 0...65535
+            case 5: -32768...32767
+            default: nil
+            }
+        }
+
+        /// The largest value of a tensor with one scale, if its smallest value is 0; nil for other tensors.
+        var maximumAboveZero: Float? {
+            guard axis == nil, let limits = Self.limits(of: type), zeroPoints[0] == limits.lowerBound else {
+                return nil
+            }
+            return Float(limits.upperBound - limits.lowerBound) * scales[0]
+        }
+
         /// The scale if it is the same everywhere.
         var uniformScale: Float? { scales.allSatisfy { $0 == scales[0] } ? scales[0] : nil }
 
@@ -125,18 +144,12 @@ extension ONNXQuantizedTensors.Scales {
 
     /// Returns value / scale + zero point for the values of a tensor with this shape, rounded and limited to the integer type.
     func quantized(_ values: [Float], _ shape: [Int]) -> [Float] {
-        let limits: ClosedRange<Float> =
-            switch type {
-            case 3: -128...127
-            case 4: 0...65535
-            case 5: -32768...32767
-            default: 0...255
-            }
+        let limits = Self.limits(of: type) ?? 0...255
         return values.indices.map { position in
             let channel = index(of: position, in: shape)
             let integer =
                 (values[position] / scales[channel]).rounded(.toNearestOrEven) + Float(zeroPoints[channel])
-            return min(max(integer, limits.lowerBound), limits.upperBound)
+            return min(max(integer, Float(limits.lowerBound)), Float(limits.upperBound))
         }
     }
 }

@@ -174,6 +174,33 @@ import Testing
         #expect(!kinds.contains("clip") && !kinds.contains("affine"))
     }
 
+    @Test(
+        "A pair whose zero point is the smallest 16-bit integer replaces a ReLU, and no other pair does",
+        arguments: [
+            (4, [0x00, 0x00], true), (4, [0x00, 0x80], false), (5, [0x00, 0x80], true), (5, [0x00, 0x00], false),
+        ] as [(Int, [UInt8], Bool)])
+    func limitsOf16Bits(type: Int, zeroPoint: [UInt8], hasLimits: Bool) throws {
+        var sample = ONNXSample()
+        sample.opset = 21
+        sample.initializers = [
+            .floats("w", [3, 3, 1, 1], [1, 0, 0, 0, 1, 0, 0, 0, 1]), .floats("s", [], [1 / 65535]),
+            .bytes("z", type: type, [], zeroPoint),
+        ]
+        sample.node("Conv", ["image", "w"], to: "conv")
+        sample.node("QuantizeLinear", ["conv", "s", "z"], to: "q")
+        sample.node("DequantizeLinear", ["q", "s", "z"], to: "d")
+        sample.node("GlobalAveragePool")
+        sample.node("Flatten")
+        sample.node("Sigmoid")
+        let model = try read(sample).model
+        #expect(model.parameters.quantization == nil)
+        #expect(model.network.nodes.contains { $0.layer is ClipLayer } == hasLimits)
+        // Half of each channel is -1, the other half 3. With the limits 0 and 1, these become 0 and 1.
+        let found = try model.prediction((0..<48).map { $0 % 2 == 0 ? -1 : 3 })
+        let mean: Float = hasLimits ? 0.5 : 1
+        #expect(maximumDifference(found, [Float](repeating: 1 / (1 + exp(-mean)), count: 3)) < 1e-5)
+    }
+
     @Test("Other scales in DequantizeLinear become a factor and an offset")
     func otherScales() throws {
         var sample = ONNXSample()
