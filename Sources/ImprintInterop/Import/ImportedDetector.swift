@@ -76,8 +76,8 @@ extension ModelImporter {
                 found: "a model whose first outputs have the shapes \(shapes.map { "\($0)" }.joined(separator: ", "))")
         }
         var (assembler, maps) = (importer.assembler, outputs)
-        switch assembler.ending(of: maps[0]) {
-        case .separateProbabilities: break
+        switch try assembler.ending(of: maps[0]) {
+        case .separateProbabilities: maps[0] = try assembler.endingInSigmoid(maps[0])
         case .logits: maps[0] = try assembler.add(Sigmoid(), named: "probabilities", to: [maps[0]])
         case .probabilities: throw kind.mismatch(found: "a model whose heat map ends in a softmax")
         }

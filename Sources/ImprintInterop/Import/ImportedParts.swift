@@ -31,14 +31,16 @@ extension ModelImporter {
         var headNotes: [String] = []
         let map = parts.output.shape
         let output = try parts.assembler.vector(parts.output, named: "output")
-        let ending = parts.assembler.ending(of: parts.output)
+        let ending = try parts.assembler.ending(of: output)
+        let last: SourceActivation
+        switch ending {
         // The softmax of a single logit is always 1.
-        let isSingle = output.shape.channels == 1
-        let last =
-            ending == .logits
-            ? try isSingle
-                ? parts.assembler.add(Sigmoid(), named: "probabilities", to: [output])
-                : parts.assembler.add(Softmax(), named: "probabilities", to: [output]) : output
+        case .logits where output.shape.channels == 1:
+            last = try parts.assembler.add(Sigmoid(), named: "probabilities", to: [output])
+        case .logits: last = try parts.assembler.add(Softmax(), named: "probabilities", to: [output])
+        case .separateProbabilities: last = try parts.assembler.endingInSigmoid(output)
+        case .probabilities: last = output
+        }
         var (network, parameters) = try parts.assembler.finish(last, named: parts.name)
         guard network.output.channels <= NetworkAssembler.maximumLabelCount else {
             throw ImportError.Problem.exceedsLimit(
@@ -186,7 +188,8 @@ extension ModelImporter {
         do {
             let model = try finish(parts)
             if !isMap { return model }
-        } catch ImportError.Problem.exceedsLimit where isMap {}
+        } catch ImportError.Problem.exceedsLimit where isMap {
+        } catch ImportError.Problem.unsuitableModel where isMap {}
         throw ImportError.Problem.notScores(output.dimensions)
     }
 

@@ -128,10 +128,11 @@ struct NetworkAssembler {
     /// Returns the inputs of the node that computes an activation, with the activation's axes.
     func inputs(of activation: SourceActivation) -> [SourceActivation] {
         guard let index = nodeIndices[activation.node] else { return [] }
-        return entries[index].node.inputs.map { name in
-            SourceActivation(
-                node: name, shape: nodeIndices[name].map { entries[$0].shape } ?? input, axes: activation.axes)
-        }
+        return entries[index].node.inputs.map { self.activation(of: $0, axes: activation.axes) }
+    }
+
+    private func activation(of node: String, axes: [Axis]) -> SourceActivation {
+        SourceActivation(node: node, shape: nodeIndices[node].map { entries[$0].shape } ?? input, axes: axes)
     }
 
     /// The meaning of a model's output.
@@ -143,16 +144,60 @@ struct NetworkAssembler {
         case logits
     }
 
-    /// Returns the meaning of an activation; layers that only reorder elements do not change it.
-    func ending(of activation: SourceActivation) -> Ending {
-        var activation = activation
-        while layer(of: activation, as: Flatten.self) != nil || layer(of: activation, as: SelectChannels.self) != nil
-            || layer(of: activation, as: Dropout.self) != nil, let source = inputs(of: activation).first
-        {
-            activation = source
+    /// Returns the meaning of an activation; layers that only reorder or join elements do not change it.
+    ///
+    /// - Throws: `ImportError.Problem.unsuitableModel` if the activation joins the output of a softmax, or of a sigmoid, with other values.
+    func ending(of activation: SourceActivation) throws(ImportError.Problem) -> Ending {
+        let (moves, sources) = moves(before: activation)
+        let endings = Set(
+            sources.map { name -> Ending in
+                let layer = nodeIndices[name].map { entries[$0].node.layer }
+                return layer is Softmax ? .probabilities : layer is Sigmoid ? .separateProbabilities : .logits
+            })
+        let isJoined = moves.contains { entries[$0].node.layer is Concat }
+        guard endings.count == 1, let ending = endings.first, ending != .probabilities || !isJoined else {
+            throw .unsuitableModel(
+                found: "a model whose output joins the result of a "
+                    + "\(endings.contains(.probabilities) ? "softmax" : "sigmoid") with other values",
+                advice: "Export the model with logits, one softmax, or a sigmoid for each label as its output")
         }
-        if layer(of: activation, as: Softmax.self) != nil { return .probabilities }
-        return layer(of: activation, as: Sigmoid.self) != nil ? .separateProbabilities : .logits
+        return ending
+    }
+
+    /// Returns an activation whose ending is separate probabilities with the sigmoid as its last layer.
+    ///
+    /// The head of a classifier follows from the last layer of its network. Layers that only reorder or join elements move before the sigmoid.
+    mutating func endingInSigmoid(_ activation: SourceActivation) throws(ImportError.Problem) -> SourceActivation {
+        let (moves, sigmoids) = moves(before: activation)
+        guard !moves.isEmpty else { return activation }
+        var moved: [String: SourceActivation] = [:]
+        for sigmoid in sigmoids {
+            moved[sigmoid] = inputs(of: self.activation(of: sigmoid, axes: activation.axes)).first
+        }
+        for index in moves {
+            let node = entries[index].node
+            moved[node.name] = try add(node.layer, named: node.name, to: node.inputs.compactMap { moved[$0] })
+        }
+        return try add(Sigmoid(), named: "probabilities", to: [moved[activation.node] ?? activation])
+    }
+
+    /// Returns the layers before an activation that only reorder or join elements.
+    ///
+    /// - Returns: The indices of these layers in `entries`, in ascending order, and the names of the other nodes that they read.
+    private func moves(before activation: SourceActivation) -> (indices: [Int], sources: Set<String>) {
+        var (indices, sources): ([Int], Set<String>) = ([], [activation.node])
+        // Entries follow their inputs, so one pass finds all of them.
+        for index in entries.indices.reversed() where sources.contains(entries[index].node.name) {
+            let node = entries[index].node
+            switch node.layer {
+            case is Flatten, is SelectChannels, is Dropout, is Concat: break
+            default: continue
+            }
+            sources.remove(node.name)
+            sources.formUnion(node.inputs)
+            indices.append(index)
+        }
+        return (indices.reversed(), sources)
     }
 
     /// Records that a softmax is a log-softmax in the source, which may only be the model's output.

@@ -33,9 +33,9 @@ extension ModelImporter {
         var assembler = importer.assembler
         let levels = try levels(of: scores, in: assembler)
         let probabilities: SourceActivation
-        switch assembler.ending(of: scores.activation) {
+        switch try assembler.ending(of: scores.activation) {
         case .logits: probabilities = try assembler.add(Sigmoid(), named: "probabilities", to: [scores.activation])
-        case .separateProbabilities: probabilities = scores.activation
+        case .separateProbabilities: probabilities = try assembler.endingInSigmoid(scores.activation)
         case .probabilities: throw DetectorKind.blazeFace.mismatch(found: "a model whose scores end in a softmax")
         }
         let output = try assembler.add(Concat(), named: "output", to: [probabilities, boxes.activation])

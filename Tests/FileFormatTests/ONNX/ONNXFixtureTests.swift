@@ -87,6 +87,9 @@ private let fixtures = ImportFixtures("ONNX")
     func endings() throws {
         let imported = try read("sigmoid-flat.onnx")
         #expect(imported.model.network.nodes.allSatisfy { !($0.layer is Softmax) })
+        // The file has a Flatten after the sigmoid.
+        #expect(try layers("sigmoid-flat.onnx") == ["convolution", "flatten", "selectChannels", "sigmoid"])
+        #expect(imported.model.head == .sigmoid && !imported.model.head.confidencesSumToOne)
         #expect(imported.notes.contains { $0.contains("each label has an independent confidence") })
         #expect(imported.model.labels == (0..<12).map(String.init))
         for name in ["opset-11.onnx", "opset-13.onnx", "log-softmax.onnx"] {

@@ -57,6 +57,14 @@ import Testing
         #expect(model.anchors?.valuesPerAnchor == 16 && model.network.output.count == 44 * 17)
     }
 
+    @Test("Scores with a sigmoid get no second one") func sigmoids() throws {
+        let (logits, model) = (try read(TFLiteSample()), try read(TFLiteSample(hasSigmoids: true)))
+        #expect(model.anchors == logits.anchors)
+        #expect(model.network.nodes.count(where: { $0.layer is Sigmoid }) == 1)
+        let image = (0..<model.network.input.count).map { Float($0 * 37 % 64) / 32 - 1 }
+        #expect(try model.prediction(image) == logits.prediction(image))
+    }
+
     @Test("Settings that do not apply, and other models, are errors") func refusals() {
         let sample = TFLiteSample()
         #expect(message(sample) { $0.detector = nil }.contains("Imprint imports only blazeface"))

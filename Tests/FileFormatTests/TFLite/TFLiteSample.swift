@@ -90,13 +90,14 @@ struct TFLiteSample {
     private(set) var tensors: [FlatValue] = []
     private var buffers: [FlatValue] = [.table([:])]
     private var operators: [FlatValue] = []
-    private let codes = [3, 4, 19, 0, 34, 17, 22, 2, 6, 23]
+    private let codes = [3, 4, 19, 0, 34, 17, 22, 2, 6, 23, 14]
     var outputs: [Int] = []
 
     /// - Parameters:
     ///   - values: The number of values for each anchor.
+    ///   - hasSigmoids: Whether the scores of each feature map have a sigmoid.
     ///   - change: A closure that adds operators before the end.
-    init(values: Int = 4, _ change: (inout TFLiteSample) -> Void = { _ in }) {
+    init(values: Int = 4, hasSigmoids: Bool = false, _ change: (inout TFLiteSample) -> Void = { _ in }) {
         let image = tensor([1, 8, 8, 3], "image")
         let half = constant(
             [4, 3, 3, 3], .bytes((0..<108).flatMap { [UInt8(0), UInt8(0x30 | ($0 % 2) << 7)] }), type: 1, "half")
@@ -118,8 +119,11 @@ struct TFLiteSample {
         let small = operation(17, [map], to: [1, 2, 2, 6], "small", [0: 1, 1: 2, 2: 2, 3: 2, 4: 2])
         change(&self)
         func head(_ x: Int, _ side: Int, _ channels: Int, _ length: Int, _ name: String) -> Int {
-            let y = operation(
+            var y = operation(
                 3, [x, ramp([channels, 1, 1, 6])], to: [1, side, side, channels], name, [1: 1, 2: 1])
+            if hasSigmoids, length == 1 {
+                y = operation(14, [y], to: [1, side, side, channels], "\(name).probabilities")
+            }
             return operation(22, [y], to: [1, side * side * channels / length, length], "\(name).flat")
         }
         let scores = operation(
