@@ -127,8 +127,7 @@ extension CoreMLGraph {
         guard (0..<length).contains(start), start < last else {
             throw malformed(layer, "selects \(start) to \(end) of \(length) channels")
         }
-        return try assembler.select(
-            x, along: -3, Array(stride(from: start, to: last, by: step)), named: layer.name)
+        return try assembler.select(x, along: -3, stride(from: start, to: last, by: step), named: layer.name)
     }
 
     /// Converts the old reduction layer for images.

@@ -72,8 +72,7 @@ extension MILImporter {
             var last = toLast[axis] != 0 ? length : index(ends[axis])
             if squeezed[axis] != 0 { last = min(first + 1, length) }
             guard first < last else { throw malformed(operation, "selects nothing of \(x.dimensions)") }
-            x = try assembler.select(
-                x, along: axis, Array(stride(from: first, to: last, by: step)), named: operation.name)
+            x = try assembler.select(x, along: axis, stride(from: first, to: last, by: step), named: operation.name)
         }
         x.axes = x.axes.indices.filter { squeezed[$0] == 0 }.map { x.axes[$0] }
         return x

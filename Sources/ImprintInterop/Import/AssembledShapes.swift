@@ -132,6 +132,7 @@ extension NetworkAssembler {
             var result = x
             result.axes[index] = .channels
             guard parts != whole else { return result }
+            try reserve(x.shape.channels * 4 * MemoryLayout<Int>.stride, for: name)
             let order = memoryOrder(of: SourceActivation(node: x.node, shape: x.shape, axes: [axis]))
             return try add(SelectChannels(channels: order), named: name, to: [result])
         }

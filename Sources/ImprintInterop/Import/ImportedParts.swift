@@ -66,7 +66,8 @@ extension ModelImporter {
         } else {
             headNotes += self.notes(on: ending, of: map)
         }
-        if let note = parts.quantization.apply(to: parameters, of: network) { notes.append(note) }
+        let quantization = parts.quantization
+        if let note = try quantization.apply(to: parameters, of: network, in: &parts.assembler) { notes.append(note) }
         let labels = try self.labels(for: network.output.count, found.labels ?? found.description?.labels, &headNotes)
         var model = ModelFile(
             network: network, parameters: parameters, labels: labels, preprocessing: preprocessing)

@@ -45,19 +45,24 @@ struct ImportedQuantization {
 
     /// Quantizes the layers of a network whose weights are integers, if the quantization of all their inputs is known.
     ///
+    /// - Parameter assembler: The assembler of the network, which limits the memory.
     /// - Returns: A note if some layers with integer weights compute in float32.
-    func apply(to parameters: Parameters, of network: Network) -> String? {
+    func apply(
+        to parameters: Parameters, of network: Network, in assembler: inout NetworkAssembler
+    ) throws(ImportError.Problem) -> String? {
         let names = network.nodes.filter { $0.layer is Convolution || $0.layer is Dense }.map(\.name)
         let count = integerLayers.intersection(names).count
-        let found = layers.isEmpty ? 0 : quantize(parameters, of: network)
+        let found = try layers.isEmpty ? 0 : quantize(parameters, of: network, in: &assembler)
         return found < count
             ? "\(found) of \(count) layers with 8-bit weights compute in int8, the others in float32." : nil
     }
 
     /// - Returns: The number of layers that compute in int8.
-    private func quantize(_ parameters: Parameters, of network: Network) -> Int {
+    private func quantize(
+        _ parameters: Parameters, of network: Network, in assembler: inout NetworkAssembler
+    ) throws(ImportError.Problem) -> Int {
         let indices = Dictionary(uniqueKeysWithValues: network.nodes.enumerated().map { ($1.name, $0) })
-        var result = Quantization(activations: inputs(of: network, indices))
+        var result = Quantization(activations: try inputs(of: network, indices, in: &assembler))
         for (name, layer) in layers {
             guard let index = indices[name], let entry = parameters.layout["\(name).weight"] else { continue }
             let groups: Int
@@ -124,7 +129,9 @@ struct ImportedQuantization {
     ///
     /// An operation that only moves values has the quantization of its input. Where the file only quantizes its output, or nothing else reads its
     /// input, the input gets the quantization of the output.
-    private func inputs(of network: Network, _ indices: [String: Int]) -> [String: Quantization.Activation] {
+    private func inputs(
+        of network: Network, _ indices: [String: Int], in assembler: inout NetworkAssembler
+    ) throws(ImportError.Problem) -> [String: Quantization.Activation] {
         var result = activations
         var readers: [String: Int] = [:]
         for name in network.nodes.flatMap(\.inputs) { readers[name, default: 0] += 1 }
@@ -136,6 +143,11 @@ struct ImportedQuantization {
             guard index > 0, let output = result[node.name], let (scale, zeroPoint) = output.uniform else { continue }
             for input in node.inputs where result[input] == nil || readers[input] == 1 {
                 let channels = indices[input].map { network.shapes[$0].channels } ?? network.input.channels
+                guard channels != output.scales.count else {
+                    result[input] = output
+                    continue
+                }
+                try assembler.reserve(channels * 8, for: node.name)
                 result[input] = Quantization.Activation(
                     scales: Array(repeating: scale, count: channels),
                     zeroPoints: Array(repeating: zeroPoint, count: channels))

@@ -161,21 +161,27 @@ extension ONNXImporter {
                 reason: "\(node.name) has the axis \(axis) for a tensor \(x.dimensions)")
         }
         let lengths = Array(x.dimensions[first...])
+        let scale = try broadcast(requiredConstant(1, node), to: lengths, node)
+        let shift = try constant(2, node).map { try broadcast($0, to: lengths, node) }
         return try assembler.normalizeLayer(
-            x, over: Array(first..<x.axes.count), scale: broadcast(requiredConstant(1, node), to: lengths, node),
-            shift: constant(2, node).map { try broadcast($0, to: lengths, node) },
+            x, over: Array(first..<x.axes.count), scale: scale, shift: shift,
             epsilon: node.attributes["epsilon"]?.float ?? 1e-5, named: node.name)
     }
 
     /// Returns the elements of a constant broadcast to a shape as in NumPy; a scalar remains a single value.
-    private func broadcast(_ constant: Constant, to shape: [Int], _ node: ONNXModel.Node) throws -> [Float] {
+    private mutating func broadcast(
+        _ constant: Constant, to shape: [Int], _ node: ONNXModel.Node
+    ) throws -> [Float] {
         let values = constant.floats
         if values.count == 1 || constant.shape == shape { return values }
+        let count = shape.reduce(1, *)
+        // The memory for the zeros and for the result.
+        try assembler.reserve(2 * count * MemoryLayout<Float>.stride, for: node.name)
         // A leading axis of length 1 may be the batch.
         let trimmed = Array(constant.shape.drop { $0 == 1 })
-        let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: shape.reduce(1, *)))
+        let zeros = Constant(shape: shape, floats: Array(repeating: 0, count: count))
         let sum = Constant.combined(
-            [Constant(shape: trimmed, floats: values), zeros], upTo: zeros.floats.count, integer: +, +)
+            [Constant(shape: trimmed, floats: values), zeros], upTo: count, integer: +, +)
         guard let sum, sum.shape == shape else {
             throw ImportError.Problem.malformed(
                 reason:

@@ -112,6 +112,44 @@ extension HostileONNXTests {
             $0.node("Flatten")
             $0.node("Slice", ["Flatten0", "a", "b", "axis"])
         },
+        graph("200 shuffles of 100,000 channels", .exceedsLimit, "many times") { sample in
+            sample.image = [1, 1, 400, 250]
+            sample.initializers = [
+                .integers("groups", [3], [1, 100, 1000]), .integers("vector", [2], [1, 100_000]),
+            ]
+            sample.node("Flatten", ["image"])
+            sample.node("Softmax", nil, [.integer("axis", 1)], to: "s0")
+            for index in 0..<200 {
+                sample.node("Reshape", ["s\(index)", "groups"])
+                sample.node("Transpose", nil, [.integers("perm", [0, 2, 1])], to: "t\(index)")
+                sample.node("Reshape", ["t\(index)", "vector"], to: "s\(index + 1)")
+            }
+        },
+        graph("a layer normalization whose scale is a row of a large image", .exceedsLimit, "many times") {
+            $0.opset = 17
+            $0.image = [1, 1, 1 << 13, 1 << 13]
+            $0.initializers = [.bytes("row", type: 1, [1 << 13], Array(repeating: 0, count: 1 << 15))]
+            $0.node("LayerNormalization", ["image", "row"], [.integer("axis", 1)])
+        },
+        graph("200 concatenations of 100,000 channels before a quantized layer", .exceedsLimit, "many times") {
+            sample in
+            sample.opset = 13
+            sample.image = [1, 1, 400, 250]
+            sample.initializers = [
+                .floats("scale", [], [1]), .bytes("zero", type: 2, [], [10]),
+                .bytes("weight", type: 3, [2, 100_200], Array(repeating: 1, count: 200_400)),
+            ]
+            sample.node("DequantizeLinear", ["weight", "scale"], to: "w")
+            sample.node("GlobalAveragePool", ["image"])
+            sample.node("Flatten", to: "mean")
+            sample.node("Flatten", ["image"], to: "c0")
+            for index in 0..<200 {
+                sample.node("Concat", ["c\(index)", "mean"], [.integer("axis", 1)], to: "c\(index + 1)")
+            }
+            sample.node("QuantizeLinear", ["c200", "scale", "zero"], to: "q")
+            sample.node("DequantizeLinear", ["q", "scale", "zero"], to: "d")
+            sample.node("Gemm", ["d", "w"], [.integer("transB", 1)])
+        },
     ]
 
     /// Creates a model with external weights.

@@ -299,6 +299,11 @@ import Testing
             sample.constant("many", .floats([1 << 18], ones(1 << 18)))
             for index in 0..<2000 { sample.add("leaky_relu", ["alpha": .name("many")], to: ["r\(index)"]) }
         },
+        program("a slice of 12 million elements", .exceedsLimit, "more than 1048576 indices") { sample in
+            (sample.width, sample.height) = (1 << 11, 1 << 11)
+            sample.add("flatten2d", ["axis": .integer(1)])
+            sample.add("slice_by_index", ["begin": .integers([0, 0]), "end": .integers([1, 3 << 22 - 1])])
+        },
         program("20,000 products of the image", .malformed, "which no earlier") { sample in
             for index in 0..<20_000 {
                 sample.add("mul", ["x": .name("image"), "y": .float(2)], readsLast: false, to: ["m\(index)"])
