@@ -50,6 +50,10 @@ extension CaffeImporter {
         },
         "Pooling": { layer, inputs, importer in [try importer.pool(layer, inputs[0])] },
         "BatchNorm": { layer, inputs, importer in
+            let p = layer.properties.message("batch_norm_param")
+            guard p.bool("use_global_stats") ?? true else {
+                throw importer.unsupported(layer, "use_global_stats: false, expected running statistics")
+            }
             let blobs = try importer.blobs(layer, atLeast: 3)
             let (mean, variance) = (blobs[0].floats, blobs[1].floats)
             // Caffe stores accumulated statistics and the factor by which to divide them.
@@ -59,7 +63,7 @@ extension CaffeImporter {
                 try importer.assembler.normalize(
                     inputs[0], scale: mean.map { _ in 1 }, shift: mean.map { _ in 0 }, mean: mean.map { $0 * factor },
                     variance: variance.map { $0 * factor },
-                    epsilon: layer.properties.message("batch_norm_param").float("eps") ?? 1e-5, named: layer.name)
+                    epsilon: p.float("eps") ?? 1e-5, named: layer.name)
             ]
         },
         "Scale": { layer, inputs, importer in

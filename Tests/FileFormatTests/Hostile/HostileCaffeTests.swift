@@ -251,6 +251,12 @@ import Testing
         layer("statistics with a subnormal factor", .malformed, "not finite", "BatchNorm") {
             caffeWeights([("d", [([1], [1]), ([1], [1]), ([1], [.leastNonzeroMagnitude])])])
         },
+        layer(
+            "statistics of the image", .unsupported, "use_global_stats: false, expected running statistics",
+            "BatchNorm", "batch_norm_param { use_global_stats: false }"
+        ) {
+            caffeWeights([("d", [([1], [0]), ([1], [1]), ([1], [1])])])
+        },
         layer("statistics of other channels", .malformed, "expected 1", "BatchNorm") {
             caffeWeights([("d", [([2], [1, 1]), ([2], [1, 1]), ([1], [1])])])
         },
