@@ -19,6 +19,14 @@ extension MILImporter {
             x, geometry, weight: weight, bias: constant("bias", operation)?.floats, named: operation.name)
     }
 
+    mutating func normalizeLocally(_ operation: Operation) throws -> SourceActivation {
+        let x = try assembler.imageTensor(activation("x", operation), for: operation.name)
+        let layer = LocalResponseNormalization(
+            size: try integer("size", operation) ?? 0, alpha: try float("alpha", operation) ?? 1e-4,
+            beta: try float("beta", operation) ?? 0.75, bias: try float("k", operation) ?? 1)
+        return try assembler.add(layer, named: operation.name, to: [x])
+    }
+
     mutating func pool(_ operation: Operation, isMax: Bool) throws -> SourceActivation {
         let x = try assembler.imageTensor(activation("x", operation), for: operation.name)
         guard let kernel = try size("kernel_sizes", operation) else {

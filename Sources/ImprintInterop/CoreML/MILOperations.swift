@@ -32,12 +32,7 @@ enum MILOperations {
         "avg_pool": one { try $1.pool($0, isMax: false) },
         "pad": one { try $1.pad($0) },
         "upsample_nearest_neighbor": one { try $1.upsample($0) },
-        "local_response_norm": layer { operation, importer in
-            LocalResponseNormalization(
-                size: try importer.integer("size", operation) ?? 0,
-                alpha: try importer.float("alpha", operation) ?? 1e-4,
-                beta: try importer.float("beta", operation) ?? 0.75, bias: try importer.float("k", operation) ?? 1)
-        },
+        "local_response_norm": one { try $1.normalizeLocally($0) },
     ]
 
     private static let activations: [String: Compute] = [

@@ -227,6 +227,12 @@ import Testing
         program("a pooling window larger than the image", .network, "larger than the image") {
             $0.add("max_pool", ["kernel_sizes": .integers([9, 9]), "pad_type": .text("valid")])
         },
+        program(
+            "a response normalization of a transposed image", .unsupported, "expected batch, channels, height and width"
+        ) {
+            $0.add("transpose", ["perm": .integers([0, 2, 3, 1])])
+            $0.add("local_response_norm", ["size": .integer(3)])
+        },
         program("a shape of 2^62", .malformed, "to [2147483647, 2147483647]") {
             $0.add("reshape", ["shape": .integers([1 << 31 - 1, 1 << 31 - 1])])
         },
