@@ -216,8 +216,15 @@ extension ModelImporter {
         } catch {
             throw ImportError(path: text.path, problem: .malformed(reason: "\(error)"))
         }
-        let layers = try CaffeImporter.layers(of: net)
-        var importer = try CaffeImporter(net, layers, CaffeWeights(file), size: inputSize)
+        let weights = try CaffeWeights(file)
+        let layers: [CaffeImporter.Layer]
+        var importer: CaffeImporter
+        do {
+            layers = try CaffeImporter.layers(of: net)
+            importer = try CaffeImporter(net, layers, weights, size: inputSize)
+        } catch let problem as ImportError.Problem {
+            throw ImportError(path: text.path, problem: problem)
+        }
         let output = try importer.run(layers)
         let isColor = importer.assembler.input.channels == 3
         return try finish(

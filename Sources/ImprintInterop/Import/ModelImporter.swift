@@ -66,6 +66,9 @@ public struct ModelImporter: Sendable {
             return try importModel(url)
         } catch let problem as ImportError.Problem {
             throw ImportError(path: path, problem: inputSizeProblem(problem, url) ?? problem)
+        } catch let error as ImportError {
+            // The prototxt of a Caffe model has a path of its own.
+            throw ImportError(path: error.path, problem: inputSizeProblem(error.problem, url) ?? error.problem)
         } catch NetworkError.outOfMemory(let bytes) {
             throw ImportError(path: path, problem: .outOfMemory(byteCount: bytes))
         } catch let error as NetworkError {

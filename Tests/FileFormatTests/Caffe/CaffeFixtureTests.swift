@@ -65,7 +65,12 @@ private let fixtures = ImportFixtures("Caffe")
             let file = folder.appending(path: "model.caffemodel")
             try Data([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A]).write(to: file)
             #expect(text(importer("packed"), file).contains("an HDF5 file (Keras or Caffe). Save a Caffe model as"))
+            try Data(WireField.encode([.text(1, "n"), .message(100, [.text(1, "d")])])).write(to: file)
+            #expect(text(importer("packed"), file).contains("model.caffemodel: the file is damaged or invalid"))
         }
+        var sized = importer("packed")
+        sized.inputSize = Size2D(height: 0, width: 8)
+        #expect(text(sized, packed).contains("the network does not support an input size of 0x8"))
     }
 
     /// Returns the error of importing the weights of "packed" with another architecture; empty if there is none.
@@ -110,8 +115,9 @@ private let fixtures = ImportFixtures("Caffe")
         #expect(missing.contains(#"r reads "x", which no earlier layer computes"#), "\(missing)")
         let training = try problem(of: #"layer { name: "d" type: "Data" top: "data" top: "label" }"#)
         #expect(training.contains("Use the deploy.prototxt"), "\(training)")
+        #expect(training.contains("deploy.prototxt: the file is a model with 0 inputs"), "\(training)")
         let mixed = try problem(of: input + #"layers { name: "r" type: RELU bottom: "i" top: "r" }"#)
-        #expect(mixed.contains("mixes the old format"), "\(mixed)")
+        #expect(mixed.contains("deploy.prototxt: the file is damaged or invalid: the architecture mixes"), "\(mixed)")
         let unterminated = try problem(of: "name: \"a\nlayer {")
         #expect(unterminated.contains("deploy.prototxt") && unterminated.contains("line 1"), "\(unterminated)")
     }
