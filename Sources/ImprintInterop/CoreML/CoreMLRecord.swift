@@ -53,8 +53,6 @@ struct CoreMLRecord {
         return result
     }
 
-    func strings(_ number: Int) throws -> [String] { try fields[number, default: []].map { try $0.string() } }
-
     /// Limits parameters to 32 bits, so that sums and products of two values cannot overflow.
     private static func checked(_ value: Int) throws -> Int {
         guard Int32(exactly: value) != nil else {

@@ -99,7 +99,6 @@ struct ONNXModel {
 
     /// A graph of nodes with its initializers, inputs and outputs.
     struct Graph {
-        fileprivate(set) var name = ""
         /// The nodes in topological order.
         fileprivate(set) var nodes: [Node] = []
         fileprivate(set) var initializers: [Tensor] = []
@@ -110,7 +109,6 @@ struct ONNXModel {
             try message.forEachField { field in
                 switch field.number {
                 case 1: try nodes.append(Node(field.message()), upTo: ONNXModel.maximumCount, "nodes")
-                case 2: name = try field.string()
                 case 5: try initializers.append(Tensor(field.message()), upTo: ONNXModel.maximumCount, "initializers")
                 case 11: try inputs.append(Value(field.message()), upTo: ONNXModel.maximumCount, "inputs")
                 case 12: try outputs.append(Value(field.message()), upTo: ONNXModel.maximumCount, "outputs")

@@ -103,6 +103,15 @@ import Testing
         #expect(operations.map(\.operation) == ["Concat"])
     }
 
+    @Test("The name of a graph may be in any encoding")
+    func graphName() {
+        let latin1 = Self.sample {
+            $0.more = [.bytes(2, [0x6D, 0xF6, 0x64])]
+            $0.node("Flatten")
+        }
+        #expect(problem(of: latin1) == nil)
+    }
+
     @Test("Errors name the unsupported operator, or the fixed batch size")
     func names() {
         let transposed = Self.sample {
