@@ -232,12 +232,16 @@ extension ONNXImporter {
     /// Converts PRelu.
     mutating func parametricReLU(_ node: ONNXModel.Node) throws -> SourceActivation {
         var x = try activation(0, node)
-        let slope = try requiredConstant(1, node)
+        var slope = try requiredConstant(1, node)
         if slope.count == 1 {
             return try assembler.add(
                 PReLU(isShared: true), named: node.name, to: [x], parameters: ["slope": slope.floats])
         }
         if x.axes.count == 2, case .flat = x.axes[1] { x = try assembler.vector(x, named: node.name) }
+        // Before opset 7, a vector contains one slope for each channel. Later, slopes broadcast as in NumPy.
+        if opset < 7, slope.shape.count == 1, x.axes.count > 2 {
+            slope = slope.reshaped(to: slope.shape + Array(repeating: 1, count: x.axes.count - 2)) ?? slope
+        }
         let (extent, slopes) = try assembler.broadcast(slope, over: x, for: node.name)
         guard extent == .channels else { throw unsupported(node, "slopes that differ between pixels") }
         return try assembler.add(PReLU(), named: node.name, to: [x], parameters: ["slope": slopes])

@@ -112,6 +112,28 @@ import Testing
         #expect(problem(of: latin1) == nil)
     }
 
+    @Test("A vector of slopes contains one for each channel in opset 6, and one for each column in opset 7")
+    func slopes() throws {
+        func sample(_ opset: Int) -> ONNXSample {
+            Self.sample {
+                $0.opset = opset
+                $0.initializers = [.floats("slope", [3], [0.25, 0.5, 2])]
+                $0.node("PRelu", ["image", "slope"])
+                $0.node("GlobalAveragePool")
+                $0.node("Flatten")
+                $0.node("Sigmoid")
+            }
+        }
+        let found = try read(sample(6)).prediction([Float](repeating: -1, count: 48))
+        let expected: [Float] = [-0.25, -0.5, -2].map { 1 / (1 + exp(-$0)) }
+        #expect(maximumDifference(found, expected) < 1e-5)
+        guard case .unsupported(let operations)? = problem(of: sample(7)) else {
+            Issue.record("expected another error")
+            return
+        }
+        #expect(operations.map(\.operation) == ["PRelu"])
+    }
+
     @Test("Errors name the unsupported operator, or the fixed batch size")
     func names() {
         let transposed = Self.sample {
