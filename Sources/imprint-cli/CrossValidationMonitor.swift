@@ -13,6 +13,8 @@ struct CrossValidationMonitor {
     private var bar = ProgressBar()
     private var warned: Set<URL> = []
     private var hasHeader = false
+    /// The first error of writing results to standard output.
+    private(set) var outputError: (any Error)?
 
     /// - Parameters:
     ///   - startingPoint: The base model or the network of a classifier, as a sentence; nil for a detector.
@@ -26,7 +28,16 @@ struct CrossValidationMonitor {
     /// Removes the progress bar before other lines.
     mutating func clear() { bar.clear() }
 
-    mutating func show(_ event: CrossValidationEvent) throws {
+    /// Shows an event; the cross-validation continues if standard output cannot be written.
+    mutating func show(_ event: CrossValidationEvent) {
+        do {
+            try print(event)
+        } catch {
+            outputError = outputError ?? error
+        }
+    }
+
+    private mutating func print(_ event: CrossValidationEvent) throws {
         switch event {
         case .comparing(let done, let total): bar.draw("comparing", done: done, of: total)
         case .started(let start): show(start)

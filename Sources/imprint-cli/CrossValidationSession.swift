@@ -17,11 +17,25 @@ struct CrossValidationSession {
     /// The labels of a detector's logos; nil for a classifier.
     var logos: [String]?
 
+    /// How a complete cross-validation ended.
+    struct Outcome {
+        /// Whether all files are where the options say, also those of the kept folds.
+        var hasAllFiles = true
+        /// The first error of writing results to standard output.
+        var outputError: (any Error)?
+
+        /// Reports results that could not be written. A model is trained and written before.
+        /// - Throws: The error of standard output; `ExitCode` 1 if a file is not where the options say.
+        func check() throws {
+            if let outputError { throw outputError }
+            if !hasAllFiles { throw ExitCode.failure }
+        }
+    }
+
     /// Runs the cross-validation, and prints a row for each fold and the pooled metrics.
-    /// - Returns: Whether all files are where the options say, also those of the kept folds; if not, the exit code is 1.
     /// - Throws: `ExitCode` 130 after an interruption, or 1 if a file is not there; the errors of training, after the results of the folds that
-    ///   were finished before.
-    func run(_ validation: CrossValidation) async throws -> Bool {
+    ///   were finished before; for an interrupted run, also the error of standard output.
+    func run(_ validation: CrossValidation) async throws -> Outcome {
         var monitor = CrossValidationMonitor(json: options.common.json, startingPoint: startingPoint, logos: logos)
         defer { monitor.clear() }
         // While photos are compared, there is nothing to save, so Ctrl-C ends the process.
@@ -34,7 +48,7 @@ struct CrossValidationSession {
                 if case .started = event { interrupt.begin() }
                 if case .finished(let result) = event { finished = result }
                 if case .foldNotKept = event { hasAllFiles = false }
-                try monitor.show(event)
+                monitor.show(event)
             }
         } catch {
             failure = error
@@ -49,7 +63,7 @@ struct CrossValidationSession {
         }
         guard !result.isComplete else {
             if let failure { throw failure }
-            return hasAllFiles
+            return Outcome(hasAllFiles: hasAllFiles, outputError: monitor.outputError)
         }
         Terminal.note(
             (failure == nil ? "Interrupted" : "Failed")
@@ -58,7 +72,7 @@ struct CrossValidationSession {
                     (result.folds.isEmpty ? " To continue" : " To continue with the finished folds in \(folder)")
                         + ", \(failure == nil ? "" : "fix the error and ")repeat the command."
                 } ?? ""))
-        throw failure ?? (hasAllFiles ? Interrupt.exitCode : ExitCode.failure)
+        throw failure ?? monitor.outputError ?? (hasAllFiles ? Interrupt.exitCode : ExitCode.failure)
     }
 
     /// Writes the predictions and the report.

@@ -44,23 +44,20 @@ struct TrainCommand: AsyncParsableCommand {
         let command =
             ["imprint", "train", data] + option("--output", runOptions.output) + runOptions.details.arguments
             + runOptions.crossValidation.arguments + options.arguments
-        var hasAllFiles = true
+        var outcome = CrossValidationSession.Outcome()
         if let options = try runOptions.crossValidation.options() {
-            hasAllFiles = try await CrossValidationSession(
+            outcome = try await CrossValidationSession(
                 options: runOptions, photos: photos, command: command, startingPoint: try self.options.startingPoint()
             ).run(CrossValidation(photos: photos, configuration: configuration, options: options))
         }
-        guard runOptions.output != nil else {
-            if !hasAllFiles { throw ExitCode.failure }
-            return
-        }
+        guard runOptions.output != nil else { return try outcome.check() }
         let trainer = ClassifierTrainer(
             photos: photos, configuration: configuration, checkpoints: runOptions.checkpoints)
         try await TrainingSession(
             options: runOptions, photos: photos, validationFolder: options.dataset.validationFolder,
             base: options.baseOptions, command: command
         ).run(trainer, epochs: configuration.epochs, patience: options.length.patience)
-        if !hasAllFiles { throw ExitCode.failure }
+        try outcome.check()
     }
 }
 

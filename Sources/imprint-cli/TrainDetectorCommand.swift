@@ -132,17 +132,14 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             + option("--base", base) + option("--epochs", epochs) + dataset.arguments
         // Photos without a logo are the default backgrounds.
         let backgrounds = backgroundsArePhotos ? nil : backgroundFiles
-        var hasAllFiles = true
+        var outcome = CrossValidationSession.Outcome()
         if let options = try runOptions.crossValidation.options() {
             let (validation, photos) = crossValidation(artwork, boxes, folder, backgrounds, configuration, options)
-            hasAllFiles = try await CrossValidationSession(
+            outcome = try await CrossValidationSession(
                 options: runOptions, photos: photos, command: command, logos: labels
             ).run(validation)
         }
-        guard runOptions.output != nil else {
-            if !hasAllFiles { throw ExitCode.failure }
-            return
-        }
+        guard runOptions.output != nil else { return try outcome.check() }
         let trainer = DetectorTrainer(
             artwork: artwork, photos: folder, annotations: boxes, validation: validationBoxes,
             backgrounds: backgrounds, configuration: configuration,
@@ -151,7 +148,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             options: runOptions, photos: folder, validationFolder: validationFolder,
             logos: labels, command: command
         ).run(trainer, epochs: epochs)
-        if !hasAllFiles { throw ExitCode.failure }
+        try outcome.check()
     }
 
     /// Returns the cross-validation on the photos with boxes or, without boxes, on the labelled photos; and the photos.

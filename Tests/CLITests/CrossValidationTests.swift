@@ -143,6 +143,24 @@ import Testing
         }
     }
 
+    @Test(
+        "If its results cannot be written, a cross-validation continues and writes all files; the exit code is 1",
+        arguments: ["> /dev/full", "--json > /dev/full", "--json >&-"])
+    func unwritableResults(redirection: String) throws {
+        try withPhotos { folder in
+            let run = try shell(
+                "$imprint train photos --folds 2 --predictions p.csv --report r.html --output m.imprint \(Self.options) "
+                    + redirection, folder: folder)
+            #expect(run.status == 1 && run.errors.contains("standard output: cannot be written"), "\(run.errors)")
+            let table = try String(contentsOf: folder.appending(path: "p.csv"), encoding: .utf8)
+            #expect(table.split(separator: "\n").count == 13)
+            let page = try String(contentsOf: folder.appending(path: "r.html"), encoding: .utf8)
+            #expect(page.contains("Cross-validation") && !page.contains("Cross-validation, incomplete"))
+            let inspection = try imprint("inspect", "m.imprint", folder: folder)
+            #expect(inspection.status == 0, "\(inspection.errors)")
+        }
+    }
+
     @Test("If a fold fails, the results of the finished folds are reported before the error") func failedFold() throws {
         try withPhotos { folder in
             let command = "$imprint train photos --folds 3 --keep kept \(Self.options)"
