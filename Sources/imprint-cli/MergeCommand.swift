@@ -81,15 +81,15 @@ struct MergeCommand: ParsableCommand {
                     leftOut: merge.omittedLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
                     clipped: merge.clippedCount, keepsRehearsal: merge.model.rehearsal != nil))
         } else {
-            printSummary(of: merge, isQuantized: base.parameters.quantization != nil)
+            printSummary(of: merge, base)
         }
     }
 
-    private func printSummary(of merge: Merge, isQuantized: Bool) {
+    private func printSummary(of merge: Merge, _ base: ModelFile) {
         Terminal.note(
             "Merged the changes of \(counted(merge.userCount, "user")), learned from \(counted(merge.exampleCount, "photo")). Wrote \(output)."
         )
-        if isQuantized {
+        if base.parameters.quantization != nil {
             Terminal.note(
                 "The new model computes in float32, because merging changes its parameters. Quantize it again.")
         }
@@ -118,6 +118,11 @@ struct MergeCommand: ParsableCommand {
             Terminal.warn(
                 "The new model has no replay features of the training photos of \(model), because layers before the head changed. "
                     + "Personalizations of it may forget.")
+        }
+        if base.novelty != nil && merge.model.novelty == nil {
+            Terminal.warn(
+                "The new model has no novelty rule, because layers before the head changed. It does not reject photos that are unlike the "
+                    + "training photos of \(model).")
         }
     }
 }

@@ -49,6 +49,8 @@ extension ModelFile {
     /// private nᵢ would reveal them. Noise is added to each parameter of the head and of every layer for which a user has an adapter, and
     /// added labels are omitted. See docs/explanation/merging.md for the privacy guarantee.
     ///
+    /// If a user has an adapter, the features change, so the merged model has no rehearsal features and no novelty rule.
+    ///
     /// ```swift
     /// let merge = try base.merging(personalizations, options: MergeOptions(clip: 1, noise: 1))
     /// try merge.model.write(to: url)
@@ -92,10 +94,13 @@ extension ModelFile {
         let changesFeatures = personalizations.contains {
             $0.adapters.contains { $0.parameter != "\(head ?? "").weight" }
         }
+        var model = with(
+            merged, network: network, addedLabels: added, base: try identity,
+            rehearsal: changesFeatures ? nil : rehearsal)
+        // The rule was calibrated on the features of the base.
+        if changesFeatures { model.novelty = nil }
         return Merge(
-            model: with(
-                merged, network: network, addedLabels: added, base: try identity,
-                rehearsal: changesFeatures ? nil : rehearsal),
+            model: model,
             userCount: personalizations.count, exampleCount: personalizations.reduce(0) { $0 + $1.record.count },
             clippedCount: average.clippedCount, addedLabels: added, omittedLabels: added.isEmpty ? proposed : [],
             privacy: options.noise.map {

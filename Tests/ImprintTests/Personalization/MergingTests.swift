@@ -18,10 +18,12 @@ import Testing
                 Network.Node(name: "pool", layer: GlobalAveragePool(), inputs: ["conv"]),
                 Network.Node(name: "head", layer: Dense(outputChannels: 2), inputs: ["pool"]),
             ])
-        return ModelFile(
+        var model = ModelFile(
             network: network, parameters: try Parameters(network, seed: 1), labels: ["cat", "dog"],
             preprocessing: Preprocessing(width: 2, height: 2, cropAndScale: .scaleFit),
             rehearsal: hasRehearsal ? Rehearsal(features: [1, 2, 3, 4, 5, 6], labels: [0, 1]) : nil)
+        model.novelty = NoveltyRule(labels: [0, 1], means: [1, 0, 0, 0, 1, 0], threshold: 0.25, images: 20)
+        return model
     }
 
     /// Returns the personalization of one user; all values are exact in float16.
@@ -59,6 +61,8 @@ import Testing
         #expect(merge.userCount == 3 && merge.exampleCount == 7 && merge.clippedCount == 0 && merge.privacy == nil)
         #expect(try merge.model.base == base().identity && merge.model.rehearsal == base().rehearsal)
         #expect(!merge.omitsRehearsal && merge.model.labels == ["cat", "dog"])
+        let rule = try base().novelty
+        #expect(rule != nil && merge.model.novelty == rule)
     }
 
     @Test("Added labels are in the order of the users, and averaged over the users who have them")
@@ -94,7 +98,7 @@ import Testing
     private let adapter = Personalization.LowRankAdapter(
         parameter: "conv.weight", left: [1, 0, 2], right: [1, 2, 0], rank: 1)
 
-    @Test("The products of low-rank adapters are averaged, and rehearsal features of changed layers are omitted")
+    @Test("The products of low-rank adapters are averaged; rehearsal features and the novelty rule are omitted")
     func lowRank() throws {
         let merge = try base().merging([
             personalization([:], adapters: [adapter], examples: ["cat": 3]),
@@ -102,7 +106,7 @@ import Testing
         ])
         expectEqual(try change("conv.weight", merge), [0.75, 1.5, 0, 0, 0, 0, 1.5, 3, 0])
         expectEqual(try change("head.weight", merge), [1, 0, 1, 0, 1, 0])
-        #expect(merge.omitsRehearsal && merge.model.rehearsal == nil)
+        #expect(merge.omitsRehearsal && merge.model.rehearsal == nil && merge.model.novelty == nil)
         let other = try base(hasRehearsal: false)
         let mine = Personalization(
             base: try other.identity, addedLabels: [], columns: [], adapters: [adapter],
@@ -110,16 +114,19 @@ import Testing
         #expect(try !other.merging([mine]).omitsRehearsal)
     }
 
-    @Test("Merging a single personalization is bitwise identical to applying it", arguments: [[], ["fox"]])
-    func single(added: [String]) throws {
+    @Test(
+        "Merging a single personalization is bitwise identical to applying it", arguments: [[], ["fox"]],
+        [false, true])
+    func single(added: [String], changesFeatures: Bool) throws {
         var stream = RandomStream(seed: 5, "column")
         let labels = ["cat", "dog"] + added
         let mine = try personalization(
             Dictionary(
                 uniqueKeysWithValues: labels.map { ($0, ((0..<3).map { _ in stream.normal() }, stream.normal())) }),
-            added: added, adapters: [adapter], examples: ["cat": 7, "fox": 3])
+            added: added, adapters: changesFeatures ? [adapter] : [], examples: ["cat": 7, "fox": 3])
         let (merged, expected) = (try base().merging([mine]).model, try base().personalized(with: mine))
         #expect(merged.network == expected.network && merged.labels == expected.labels)
+        #expect(merged.novelty == expected.novelty && (merged.novelty == nil) == changesFeatures)
         for entry in expected.parameters.layout.entries {
             #expect(merged.parameters[entry.name] == expected.parameters[entry.name], "\(entry.name)")
         }
