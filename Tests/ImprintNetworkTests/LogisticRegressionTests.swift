@@ -1,3 +1,4 @@
+import Foundation
 import ImprintCore
 import ImprintNetwork
 import Testing
@@ -93,6 +94,54 @@ import Testing
                 #expect(abs(Double(logits[label]) - expected) < 1e-5)
             }
         }
+    }
+
+    @Test("With a softmax, the weighted mean confidence in a label is its weighted share of the rows")
+    func classWeights() throws {
+        let weights: [Float] = [1, 4, 0.5]
+        let head = try LogisticRegression(
+            features: features, targets: targets, labels: 3, classWeights: weights, workers: Workers(1)
+        ).heads(weightDecays: [0.1], maximumIterations: 500)[0]
+        var total: Double = 0
+        var confidences: [Double] = [0, 0, 0]
+        var shares: [Double] = [0, 0, 0]
+        for (logits, target) in zip(head.logits(features), targets) {
+            let weight = Double(weights[target[0]])
+            let powers = logits.map { exp(Double($0)) }
+            let sum = powers.reduce(0, +)
+            for label in 0..<3 { confidences[label] += weight * powers[label] / sum }
+            shares[target[0]] += weight
+            total += weight
+        }
+        // The derivative of the loss with respect to the bias is 0.
+        for label in 0..<3 { #expect(abs(confidences[label] - shares[label]) / total < 0.01) }
+    }
+
+    @Test("With a sigmoid, class weights multiply the positive terms") func positiveWeights() throws {
+        let sets = targets.map { $0 == [0] ? [] : $0 == [1] ? [0, 1] : [1] }
+        let weights: [Float] = [3, 0.5]
+        let head = try LogisticRegression(
+            features: features, targets: sets, labels: 2, link: .sigmoid, classWeights: weights, workers: Workers(1)
+        ).heads(weightDecays: [0.1], maximumIterations: 500)[0]
+        var derivatives: [Double] = [0, 0]
+        for (logits, set) in zip(head.logits(features), sets) {
+            for label in 0..<2 {
+                let confidence = 1 / (1 + exp(-Double(logits[label])))
+                derivatives[label] += set.contains(label) ? Double(weights[label]) * (confidence - 1) : confidence
+            }
+        }
+        for label in 0..<2 { #expect(abs(derivatives[label]) / Double(rows) < 0.01) }
+    }
+
+    @Test("Class weights of 1 do not change the head", arguments: [LogisticRegression.Link.softmax, .sigmoid])
+    func equalWeights(link: LogisticRegression.Link) throws {
+        let plain = try LogisticRegression(
+            features: features, targets: targets, labels: 3, link: link, workers: Workers(1)
+        ).heads(weightDecays: [0.1])[0]
+        let weighted = try LogisticRegression(
+            features: features, targets: targets, labels: 3, link: link, classWeights: [1, 1, 1], workers: Workers(1)
+        ).heads(weightDecays: [0.1])[0]
+        #expect(plain == weighted)
     }
 
     @Test("With a sigmoid, the head of each label is the same as without the other labels") func sigmoid() throws {

@@ -19,6 +19,9 @@ package import ImprintCore
 /// of every network. The returned head reads the original features. The bias is not regularized, so the bias of a label without rows
 /// decreases in each iteration: its optimum is −∞.
 ///
+/// Class weights act as in `SoftmaxCrossEntropy` and `BinaryCrossEntropy`: with a softmax, the weight of its label multiplies the loss of
+/// a row, and the sum of these weights replaces n; with a sigmoid, the weights multiply the positive terms.
+///
 /// A fit ends if the norm of the gradient is below 10⁻⁴ of that at its start, if an iteration reduces the loss by less than
 /// 10⁻⁷ of it, if no step along the search direction reduces the loss, or after the maximum number of iterations.
 ///
@@ -51,6 +54,10 @@ package struct LogisticRegression {
     /// The labels of each row.
     private let targets: [[Int]]
     private let link: Link
+    /// The weight of each label; nil for weights of 1.
+    private let classWeights: [Float]?
+    /// The divisor n of the sum over the rows.
+    private let totalWeight: Double
     private let standardization: Standardization
     private let workers: Workers
     private let blocks: Int
@@ -61,7 +68,11 @@ package struct LogisticRegression {
     ///   - targets: The different labels of each row, in 0..<labels; a label may have no rows.
     ///   - labels: The number of labels, at least 1.
     ///   - link: Softmax for one label per row, sigmoid for any number.
-    package init(features: [Float], targets: [[Int]], labels: Int, link: Link = .softmax, workers: Workers) {
+    ///   - classWeights: The weight of each label, more than 0; nil for weights of 1.
+    package init(
+        features: [Float], targets: [[Int]], labels: Int, link: Link = .softmax, classWeights: [Float]? = nil,
+        workers: Workers
+    ) {
         precondition(
             link == .sigmoid || targets.allSatisfy { $0.count == 1 }, "every row must have one label")
         precondition(
@@ -70,11 +81,21 @@ package struct LogisticRegression {
         precondition(
             targets.allSatisfy { $0.allSatisfy { (0..<labels).contains($0) } } && labels > 0,
             "every label must be in 0..<\(labels)")
+        precondition(
+            classWeights.map { $0.count == labels && $0.allSatisfy { $0 > 0 } } ?? true,
+            "there must be \(labels) class weights of more than 0")
         rows = targets.count
         channels = features.count / targets.count
         self.labels = labels
         self.targets = targets
         self.link = link
+        self.classWeights = classWeights
+        totalWeight =
+            if link == .softmax, let classWeights {
+                targets.reduce(0.0) { $0 + Double(classWeights[$1[0]]) }
+            } else {
+                Double(targets.count)
+            }
         self.workers = workers
         blocks = min(16, rows)
         let standardization = features.withUnsafeBufferPointer {
@@ -242,7 +263,7 @@ package struct LogisticRegression {
         return loss
     }
 
-    /// Replaces the logits of a row by the gradient of its loss, and returns the loss, both divided by the number of rows.
+    /// Replaces the logits of a row by the gradient of its loss, and returns the loss, both divided by the total weight.
     private func residual(
         _ logits: UnsafeMutablePointer<Float>, _ bias: UnsafePointer<Float>, _ targets: [Int],
         _ biasGradient: UnsafeMutablePointer<Float>
@@ -251,22 +272,36 @@ package struct LogisticRegression {
         // The loss without the logits of the targets, which both losses subtract.
         var loss: Double = 0
         for target in targets { loss -= Double(logits[target]) }
+        var rowWeight: Float = 1
         switch link {
-        case .softmax: loss += softmax(logits)
+        case .softmax:
+            loss += softmax(logits)
+            for target in targets {
+                logits[target] -= 1
+                rowWeight = weight(target)
+            }
         case .sigmoid:
+            if classWeights != nil {
+                for target in targets { loss += Double((weight(target) - 1) * softplus(-logits[target])) }
+            }
             for label in 0..<labels {
                 let logit = logits[label]
-                loss += Double(max(logit, 0) + log1pf(expf(-abs(logit))))
+                loss += Double(softplus(logit))
                 logits[label] = 1 / (1 + expf(-logit))
             }
+            for target in targets { logits[target] = weight(target) * (logits[target] - 1) }
         }
-        for target in targets { logits[target] -= 1 }
         for label in 0..<labels {
-            logits[label] /= Float(rows)
+            logits[label] = rowWeight * logits[label] / Float(totalWeight)
             biasGradient[label] += logits[label]
         }
-        return loss / Double(rows)
+        return Double(rowWeight) * loss / totalWeight
     }
+
+    private func weight(_ label: Int) -> Float { classWeights?[label] ?? 1 }
+
+    /// Returns log(1 + eˣ) without overflow.
+    private func softplus(_ x: Float) -> Float { max(x, 0) + log1pf(expf(-abs(x))) }
 
     /// Replaces logits by probabilities, and returns the logarithm of the sum of the exponentials of the logits.
     private func softmax(_ logits: UnsafeMutablePointer<Float>) -> Double {

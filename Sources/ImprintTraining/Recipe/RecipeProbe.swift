@@ -66,13 +66,17 @@ struct RecipeProbe {
                         of: training.items, images, source, configuration, onEvent: onEvent,
                         checkContinues: checkContinues),
                     seed: configuration.seed)
+            let loss = HeadLoss(
+                link: link,
+                classWeights: ClassificationLoss.classWeights(
+                    configuration.hyperparameters, counts: images.counts(training), total: training.count))
             let fit = try FittedHead(
-                training, validation: validation, folds: folds, labels: source.labels.count, link, workers)
+                training, validation: validation, folds: folds, labels: source.labels.count, loss, workers)
             try checkContinues()
             let photos = images.photos
             let mirrored = try Sample(photos.training, count: Self.sampleSize) { $0.mirrored }
             let mirroredResult = HeldOut(
-                fit.head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, link)
+                fit.head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, loss)
             try checkContinues()
             let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
             let spread = try extractor.beforePooling().map { maps in
@@ -86,6 +90,15 @@ struct RecipeProbe {
             return (fit.head, evidence)
         }
     }
+}
+
+/// The loss of a head, whose class weights are those of training.
+private struct HeadLoss {
+    let link: LogisticRegression.Link
+    /// The weight of each label; nil for weights of 1.
+    let classWeights: [Float]?
+
+    func weight(_ label: Int) -> Double { Double(classWeights?[label] ?? 1) }
 }
 
 /// A head that was fitted to the features of the training photos.
@@ -105,15 +118,15 @@ private struct FittedHead {
     ///   - folds: The indices of the training photos in each fold of a cross-validation.
     ///   - labels: The number of labels.
     init(
-        _ training: FeatureLoader, validation: FeatureLoader?, folds: [[Int]], labels: Int,
-        _ link: LogisticRegression.Link, _ workers: Workers
+        _ training: FeatureLoader, validation: FeatureLoader?, folds: [[Int]], labels: Int, _ loss: HeadLoss,
+        _ workers: Workers
     ) throws {
         // Before the problem of all photos, which takes as much memory as their features.
         let foldResults =
-            folds.isEmpty ? [] : try Self.crossValidate(training, folds, labels: labels, link, workers)
+            folds.isEmpty ? [] : try Self.crossValidate(training, folds, labels: labels, loss, workers)
         let problem = LogisticRegression(
-            features: training.features, targets: training.items.map(\.labels), labels: labels, link: link,
-            workers: workers)
+            features: training.features, targets: training.items.map(\.labels), labels: labels, link: loss.link,
+            classWeights: loss.classWeights, workers: workers)
         means = problem.means
         if !foldResults.isEmpty {
             let best = HeldOut.best(foldResults)
@@ -121,26 +134,26 @@ private struct FittedHead {
             heldOut = foldResults[best]
         } else if let validation {
             let heads = try problem.heads(weightDecays: Self.weightDecays)
-            let results = heads.map { HeldOut($0, on: validation, link) }
+            let results = heads.map { HeldOut($0, on: validation, loss) }
             let best = HeldOut.best(results)
             (head, heldOut) = (heads[best], results[best])
         } else {
             head = try problem.heads(weightDecays: [Self.weightDecays[0]])[0]
-            heldOut = HeldOut(link)
+            heldOut = HeldOut(loss)
         }
     }
 
     /// Evaluates each weight decay on the photos of each fold, with heads that are fitted to all other photos.
     private static func crossValidate(
-        _ loader: FeatureLoader, _ folds: [[Int]], labels: Int, _ link: LogisticRegression.Link, _ workers: Workers
+        _ loader: FeatureLoader, _ folds: [[Int]], labels: Int, _ loss: HeadLoss, _ workers: Workers
     ) throws -> [HeldOut] {
-        var results = weightDecays.map { _ in HeldOut(link) }
+        var results = weightDecays.map { _ in HeldOut(loss) }
         for fold in folds {
             let heldOut = Set(fold)
             let kept = loader.items.indices.filter { !heldOut.contains($0) }
             let heads = try LogisticRegression(
                 features: kept.flatMap(loader.features(of:)), targets: kept.map { loader.items[$0].labels },
-                labels: labels, link: link, workers: workers
+                labels: labels, link: loss.link, classWeights: loss.classWeights, workers: workers
             ).heads(weightDecays: weightDecays)
             let features = fold.flatMap(loader.features(of:))
             for (index, head) in heads.enumerated() {
@@ -165,32 +178,38 @@ private struct HeldOut {
     /// The wrong decisions about a label; 0 for one label per photo.
     private var wrong = 0
     private var totalLoss: Double = 0
-    private let link: LogisticRegression.Link
+    /// The sum of the weights of the photos, which divides the loss.
+    private var totalWeight: Double = 0
+    private let lossFunction: HeadLoss
 
-    init(_ link: LogisticRegression.Link) { self.link = link }
+    init(_ loss: HeadLoss) { lossFunction = loss }
 
-    init(_ head: LogisticRegression.Head, on loader: FeatureLoader, _ link: LogisticRegression.Link) {
-        self.init(head, on: loader.features, loader.items.map(\.labels), link)
+    init(_ head: LogisticRegression.Head, on loader: FeatureLoader, _ loss: HeadLoss) {
+        self.init(head, on: loader.features, loader.items.map(\.labels), loss)
     }
 
-    init(_ head: LogisticRegression.Head, on features: [Float], _ labels: [[Int]], _ link: LogisticRegression.Link) {
-        self.init(link)
+    init(_ head: LogisticRegression.Head, on features: [Float], _ labels: [[Int]], _ loss: HeadLoss) {
+        self.init(loss)
         add(head.logits(features), labels)
     }
 
     mutating func add(_ logits: [[Float]], _ labels: [[Int]]) {
         for (row, labels) in zip(logits, labels) {
-            switch link {
+            switch lossFunction.link {
             case .softmax:
+                let weight = lossFunction.weight(labels[0])
                 let confidences = Calibration(temperature: 1, errorBefore: 0, errorAfter: 0, images: 0).confidences(row)
-                totalLoss -= log(Double(max(confidences[labels[0]], 1e-12)))
+                totalLoss -= weight * log(Double(max(confidences[labels[0]], 1e-12)))
+                totalWeight += weight
                 correct += row.indices.max { row[$0] < row[$1] } == labels[0] ? 1 : 0
             case .sigmoid:
                 for (label, logit) in row.enumerated() {
                     let isPresent = labels.contains(label)
-                    totalLoss += log1p(exp(Double(isPresent ? -logit : logit)))
+                    let weight = isPresent ? lossFunction.weight(label) : 1
+                    totalLoss += weight * log1p(exp(Double(isPresent ? -logit : logit)))
                     if isPresent && logit > 0 { correct += 1 } else if isPresent || logit > 0 { wrong += 1 }
                 }
+                totalWeight += 1
             }
             count += 1
         }
@@ -200,12 +219,12 @@ private struct HeldOut {
     ///
     /// F1 ignores labels that are neither present nor predicted, which are the majority if there are many labels.
     var accuracy: Double {
-        switch link {
+        switch lossFunction.link {
         case .softmax: Double(correct) / Double(max(count, 1))
         case .sigmoid: correct + wrong == 0 ? 1 : 2 * Double(correct) / Double(2 * correct + wrong)
         }
     }
-    private var loss: Double { totalLoss / Double(max(count, 1)) }
+    private var loss: Double { count > 0 ? totalLoss / totalWeight : 0 }
 
     /// Returns the index of the result with the lowest loss.
     static func best(_ results: [Self]) -> Int { results.indices.min { results[$0].loss < results[$1].loss } ?? 0 }

@@ -194,6 +194,22 @@ import Testing
         }
     }
 
+    @Test("The recipe head weights the labels as the training record states") func weightedHead() throws {
+        let base = try base()
+        try withImages(perLabel: 12) { folder in
+            for index in 4..<12 {
+                try FileManager.default.removeItem(at: folder.appending(path: "right/\(index).png"))
+            }
+            let plain = try train(folder, configuration(base, .head))
+            let weighted = try train(folder, configuration(base, .head) { $0.classWeights = .automatic })
+            let weights = try #require(weighted.training?.classWeights)
+            #expect(weights.count == 2 && abs((weights["right"] ?? 0) - 2) < 1e-5)
+            let head = try #require(weighted.network.denseHeadName)
+            let (bias, plainBias) = (weighted.parameters["\(head).bias"], plain.parameters["\(head).bias"])
+            #expect(bias != nil && bias != plainBias)
+        }
+    }
+
     @Test("The recipe head with data augmentation is an error") func augmentedHead() throws {
         let base = try base()
         try withImages(perLabel: 4) { folder in
