@@ -83,9 +83,8 @@ struct CrossValidationOptions: ParsableArguments {
         [groups].compactMap { $0 }.map { ("the groups", $0) }
     }
 
-    /// Checks that the output files can be written and that the folder of finished folds is not inside a folder of photos.
-    func prepare(photoFolders: [URL?]) throws {
-        if let predictions { try AtomicFile.checkWritable(URL(filePath: predictions)) }
+    /// Checks that the folder of finished folds is not inside a folder of photos.
+    func checkFolders(photoFolders: [URL?]) throws {
         if let keep { try requireOutside(keep, "--keep", of: photoFolders) }
     }
 

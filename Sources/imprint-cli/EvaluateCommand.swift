@@ -65,12 +65,12 @@ struct EvaluateCommand: ParsableCommand {
     func run() throws {
         if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
         let classifier = try classifierOptions.classifier(model, threads: 1)
-        try unknownPhotos.check(classifier, model)
+        let unknown = try unknownPhotos.photos(for: classifier, model)
         try hinting({ hint(after: $0, of: classifier) }) {
             if let annotations {
                 try runDetector(classifier, annotations)
             } else {
-                try runClassifier(classifier, data ?? "")
+                try runClassifier(classifier, data ?? "", unknown: unknown)
             }
         }
     }
@@ -87,7 +87,8 @@ struct EvaluateCommand: ParsableCommand {
     }
 
     /// Evaluates a model on labelled photos.
-    private func runClassifier(_ classifier: ImageClassifier, _ data: String) throws {
+    /// - Parameter files: Photos that show none of the labels; nil without --unknown.
+    private func runClassifier(_ classifier: ImageClassifier, _ data: String, unknown files: [URL]?) throws {
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
         if classifier.model.isMultiLabel || (folder.isMultiLabel && !classifier.confidencesSumToOne) {
             return try runMultiLabel(classifier, folder)
@@ -98,7 +99,7 @@ struct EvaluateCommand: ParsableCommand {
             bar.draw("evaluating", done: done, of: folder.items.count)
         }
         bar.clear()
-        let unknown = try unknownPhotos.acceptance(of: classifier, threads: common.threadCount)
+        let unknown = try unknownPhotos.acceptance(of: files, by: classifier, threads: common.threadCount)
         for image in evaluation.skipped { Terminal.warn("Skipped: \(image.reason)") }
         if common.json {
             if images {

@@ -53,9 +53,10 @@ struct UnknownPhotosOption: ParsableArguments {
 
     func validate() throws { try requirePaths([unknown].compactMap { $0 }) }
 
-    /// Checks that the model can reject unknown photos.
-    func check(_ classifier: ImageClassifier, _ model: String) throws {
-        guard unknown != nil else { return }
+    /// Checks that the model can reject unknown photos, and lists the photos before the evaluation of the others.
+    /// - Returns: The unknown photos, or nil without the option.
+    func photos(for classifier: ImageClassifier, _ model: String) throws -> [URL]? {
+        guard let unknown else { return nil }
         guard classifier.model.head != .sigmoid else {
             throw ValidationError(
                 "--unknown: \(model) is a multi-label model, which may predict no label at all. Expected a model that predicts one label per "
@@ -66,12 +67,12 @@ struct UnknownPhotosOption: ParsableArguments {
                 "--unknown: \(model) has no novelty rule, expected a classifier of whole photos that imprint train made with this version. "
                     + "Train it again.")
         }
+        return try ImageFolder.images(in: URL(filePath: unknown))
     }
 
     /// Measures how many of the unknown photos the model accepts, or returns nil without the option.
-    func acceptance(of classifier: ImageClassifier, threads: Int) throws -> UnknownLine? {
-        guard let unknown else { return nil }
-        let photos = try ImageFolder.images(in: URL(filePath: unknown))
+    func acceptance(of photos: [URL]?, by classifier: ImageClassifier, threads: Int) throws -> UnknownLine? {
+        guard let unknown, let photos else { return nil }
         let acceptance = try classifier.acceptance(of: photos, threads: threads)
         for image in acceptance.skipped { Terminal.warn("Skipped: \(image.reason)") }
         guard acceptance.images > 0 else {

@@ -35,10 +35,11 @@ struct TrainCommand: AsyncParsableCommand {
 
     func run() async throws {
         try runOptions.joinProcesses()
+        try runOptions.checkWritable()
         if options.optimization.mixedPrecision { PrecisionOptions.warnIfSlow(.bfloat16) }
         let photos = try labelledPhotos(at: URL(filePath: data), minimumLabels: 2)
         warnAboutSimilarLabels(photos.labels, consequence: "The model learns them as different labels.")
-        try runOptions.prepare(photoFolders: [photos.folder, options.dataset.validationFolder])
+        try runOptions.checkFolders(photoFolders: [photos.folder, options.dataset.validationFolder])
         var configuration = try options.configuration(threads: runOptions.common.threadCount)
         configuration.processes = TrainingProcesses.group
         let command =

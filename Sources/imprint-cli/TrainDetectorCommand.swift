@@ -102,6 +102,9 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     func run() async throws {
         try runOptions.joinProcesses()
+        // Before the photos with boxes are read, which takes long.
+        try runOptions.checkWritable()
+        let backbone = try base.map(baseModel)
         let artwork = try artworkOptions.load()
         let backgroundFiles = try backgrounds?.files()
         let (boxes, validationBoxes) = try readAnnotations()
@@ -114,11 +117,11 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             noteMissingLogos(in: folder)
             if boxes == nil { warnAboutBoxes(in: folder) }
         }
-        try runOptions.prepare(photoFolders: [folder?.url, dataset.validationFolder])
+        try runOptions.checkFolders(photoFolders: [folder?.url, dataset.validationFolder])
         var configuration = DetectorConfiguration()
         configuration.hyperparameters = try hyperparameters()
         configuration.validationFolder = validationFolder
-        configuration.base = try base.map(baseModel)
+        configuration.base = backbone
         configuration.threads = runOptions.common.threadCount
         configuration.precision = dataset.precision
         configuration.processes = TrainingProcesses.group

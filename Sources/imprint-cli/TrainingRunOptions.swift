@@ -104,11 +104,18 @@ struct TrainingRunOptions: ParsableArguments {
         }
     }
 
-    /// Checks that the output files can be written and that the checkpoint folder is not inside a folder of photos.
-    func prepare(photoFolders: [URL?]) throws {
-        if let output { try AtomicFile.checkWritable(URL(filePath: output)) }
-        try crossValidation.prepare(photoFolders: photoFolders)
-        if let report { try AtomicFile.checkWritable(URL(filePath: report)) }
+    /// Checks that the output files can be written.
+    ///
+    /// Call it before the photos are read.
+    func checkWritable() throws {
+        for path in [output, crossValidation.predictions, report].compactMap({ $0 }) {
+            try AtomicFile.checkWritable(URL(filePath: path))
+        }
+    }
+
+    /// Checks that the folders of checkpoints and of finished folds are not inside a folder of photos.
+    func checkFolders(photoFolders: [URL?]) throws {
+        try crossValidation.checkFolders(photoFolders: photoFolders)
         if let checkpoint { try requireOutside(checkpoint, "--checkpoint", of: photoFolders) }
     }
 

@@ -242,6 +242,20 @@ import Testing
         }
     }
 
+    @Test(
+        "The outputs and the base model are checked before the photos with boxes are read",
+        arguments: [
+            ("--output nowhere/m.imprint", "nowhere"), ("--output m.imprint --report nowhere/r.html", "nowhere"),
+            ("--output m.imprint --base absent.imprint", "absent.imprint"),
+        ])
+    func earlyChecks(options: String, name: String) throws {
+        try withTemporaryFolder { folder in
+            let run = try shell("$imprint train-detector --annotations missing.json \(options)", folder: folder)
+            #expect(run.status == 1 && run.errors.contains(name), "\(run.errors)")
+            #expect(!run.errors.contains("missing.json"), "\(run.errors)")
+        }
+    }
+
     @Test("A folder of backgrounds without photos is an error that names the option") func emptyBackgrounds() throws {
         try withTemporaryFolder { folder in
             let run = try shell(

@@ -97,6 +97,10 @@ import Testing
                 at: folder.appending(path: "empty"), withIntermediateDirectories: true)
             let empty = try shell("$imprint evaluate m.imprint photos --unknown empty", folder: folder)
             #expect(empty.status != 0 && empty.errors.contains("empty"))
+            // The folder is checked before the labelled photos.
+            let absent = try shell("$imprint evaluate m.imprint no-photos --unknown absent", folder: folder)
+            #expect(absent.status == 1 && absent.errors.contains("absent"), "\(absent.errors)")
+            #expect(!absent.errors.contains("no-photos"), "\(absent.errors)")
             // Four photos are too few to calibrate a threshold.
             let run = try shell(
                 """
