@@ -64,16 +64,18 @@ func hinting<Result>(_ hint: (any Error) -> String?, _ body: () throws -> Result
 ///   - command: The subcommand that failed; a hint names only options that it has, or another subcommand.
 func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCommand.self) -> String? {
     switch error {
-    case ImprintError.noHead: "--base adds a head to networks that end in global average pooling or sigmoids."
+    case ImprintError.noHead where has("--base", command):
+        "--base adds a head to networks that end in global average pooling or sigmoids."
     case ImprintError.needsBoxes: "--annotations names a file or folder of boxes."
     case ImprintError.missingMetric("threshold", _, _):
         "--threshold 0.5 requires a confidence of at least 0.5 for all labels."
     case ImprintError.missingMetric: "Leave out --minimum-precision and --minimum-recall."
     case ImprintError.noAveragePooling: "Leave out --pool-maximum."
-    case ImprintError.tooFewReadablePhotos: "A larger --memory keeps more photos in memory."
+    case ImprintError.tooFewReadablePhotos where has("--memory", command):
+        "A larger --memory keeps more photos in memory."
     case ImprintError.notADetector: "imprint train-detector trains a detector; imprint classify runs other models."
     case ImprintError.cannotAddLabel: "imprint personalize --artwork LABEL=FILE or --annotations FILE adds it."
-    case ImprintError.featuresExceedMemoryLimit: "--memory sets the limit."
+    case ImprintError.featuresExceedMemoryLimit where has("--memory", command): "--memory sets the limit."
     case ImprintError.noUsablePhotoInTime: "--time-limit sets the limit."
     case ImprintError.invalidSetting("precision", _, _): "imprint quantize writes a model that computes in int8."
     case ImprintError.unfinishedCheckpoint(let file, _), ImprintError.stoppedTooEarly(let file?),
@@ -122,6 +124,11 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case let error as SafetensorsError: hint(forWrongModel: error)
     default: nil
     }
+}
+
+/// Whether a subcommand has an option; true for an unknown subcommand.
+private func has(_ option: String, _ command: any ParsableCommand.Type) -> Bool {
+    command == ImprintCommand.self || CommandLineArguments.options(of: command).contains(option)
 }
 
 /// Returns the hint about a personalization in the position of a model.

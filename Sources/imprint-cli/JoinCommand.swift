@@ -58,6 +58,12 @@ struct JoinCommand: AsyncParsableCommand {
 
     @OptionGroup var training: HeadTrainingOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "The memory limit for the features of the photos, and for those of --validation; more is an error. (default: 64MB)",
+            valueName: "size"))
+    var memory: MemorySize?
+
     @Option(help: ArgumentHelp("The number of seconds between two requests for messages.", valueName: "seconds"))
     var poll = 2.0
 
@@ -77,7 +83,7 @@ struct JoinCommand: AsyncParsableCommand {
         guard (10...1800).contains(heartbeat) else {
             throw ValidationError("--heartbeat is \(messageText(heartbeat)), expected 10 to 1800 seconds.")
         }
-        try require(settings.personalization.problem)
+        try require(try settings.personalization.problem)
         try checkPrivacy(clip: clip, noise: noise, delta: delta)
         guard let url, ["http", "https"].contains(url.scheme?.lowercased()), url.host()?.isEmpty == false else {
             throw ValidationError(
@@ -88,14 +94,17 @@ struct JoinCommand: AsyncParsableCommand {
     private var url: URL? { URL(string: server) }
 
     private var settings: FleetConfiguration {
-        var settings = FleetConfiguration()
-        training.apply(to: &settings.personalization)
-        settings.personalization.threads = common.threadCount
-        settings.clip = clip
-        settings.noise = noise
-        settings.delta = delta
-        (settings.pollInterval, settings.heartbeatInterval) = (.seconds(poll), .seconds(heartbeat))
-        return settings
+        get throws {
+            var settings = FleetConfiguration()
+            training.apply(to: &settings.personalization)
+            settings.personalization.threads = common.threadCount
+            if let memory { settings.personalization.memoryLimit = try memory.byteCount() }
+            settings.clip = clip
+            settings.noise = noise
+            settings.delta = delta
+            (settings.pollInterval, settings.heartbeatInterval) = (.seconds(poll), .seconds(heartbeat))
+            return settings
+        }
     }
 
     func run() async throws {

@@ -54,6 +54,22 @@ import Testing
         ] as [(ImprintError, String?)])
     func training(error: ImprintError, expected: String?) { #expect(hint(for: error) == expected) }
 
+    @Test("A hint about --memory or --base appears only for a subcommand with the option") func missingOptions() {
+        let memory = ImprintError.featuresExceedMemoryLimit(byteCount: 2048, limit: 1024)
+        let head = ImprintError.noHead(network: "n")
+        let commands: [(any ParsableCommand.Type, String, String)] = [
+            (PersonalizeCommand.self, "--memory sets the limit.", "none"),
+            (JoinCommand.self, "--memory sets the limit.", "none"),
+            (TrainCommand.self, "--memory sets the limit.", "--base"),
+            (MergeCommand.self, "none", "none"), (ClassifyCommand.self, "none", "none"),
+        ]
+        for (command, memoryHint, headHint) in commands {
+            #expect((hint(for: memory, in: command) ?? "none") == memoryHint, "\(command)")
+            #expect((hint(for: head, in: command) ?? "none").hasPrefix(headHint), "\(command)")
+        }
+        #expect(hint(for: head)?.hasPrefix("--base adds a head") == true)
+    }
+
     @Test(
         "An error about a checkpoint is wrong usage if options or files do not match it, not if it cannot be used",
         arguments: [

@@ -185,6 +185,31 @@ import Testing
         }
     }
 
+    @Test("The first photos show whether the features of all photos exceed the memory limit") func memoryLimit() throws
+    {
+        try withTemporaryFolder { folder in
+            let fixture = try FleetFixture(folder, photoCount: 80)
+            // The photos of the second label are damaged, and are not read.
+            let dark = folder.appending(path: "photos/dark")
+            for name in try FileManager.default.contentsOfDirectory(atPath: dark.path) {
+                let file = dark.appending(path: name)
+                let content = try Data(contentsOf: file)
+                try content.prefix(60).write(to: file)
+            }
+            let photos = try ImageFolder(at: folder.appending(path: "photos"), minimumClasses: 1)
+            let size = 80 * 4 * fixture.channels * MemoryLayout<Float>.stride
+            var configuration = PersonalizationConfiguration()
+            configuration.memoryLimit = size - 1
+            #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: size, limit: size - 1)) {
+                _ = try LocalTraining(fixture.classifier, photos, configuration: configuration)
+            }
+            configuration.memoryLimit = size
+            #expect(throws: ImageError.self) {
+                _ = try LocalTraining(fixture.classifier, photos, configuration: configuration)
+            }
+        }
+    }
+
     @Test("Photos of a label that the model does not have are an error") func unknownLabel() throws {
         try withTemporaryFolder { folder in
             let fixture = try FleetFixture(folder)

@@ -29,25 +29,34 @@ package final class LocalTraining: Sendable {
         }
         let items = folder.items
         let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
-        let outcomes = try workers.parallelMap(items.count) { index throws -> Result<Example, ImageError> in
-            do {
-                return .success(
-                    try session.example(.file(items[index].url), .isLabel(folder.labels[items[index].label])))
-            } catch let error as ImageError {
-                return .failure(error)
+        var (examples, readable, skipped): ([Example], [ImageFolder.Item], [SkippedImage]) = ([], [], [])
+        let chunkSize = 32 * workers.count
+        for start in stride(from: 0, to: items.count, by: chunkSize) {
+            let chunk = Array(items[start..<min(start + chunkSize, items.count)])
+            let outcomes = try workers.parallelMap(chunk.count) { index throws -> Result<Example, ImageError> in
+                do {
+                    return .success(
+                        try session.example(.file(chunk[index].url), .isLabel(folder.labels[chunk[index].label])))
+                } catch let error as ImageError {
+                    return .failure(error)
+                }
+            }
+            for (item, outcome) in zip(chunk, outcomes) {
+                switch outcome {
+                case .success(let example):
+                    examples.append(example)
+                    readable.append(item)
+                case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
+                }
+            }
+            // All examples have the same size, so the first photos show whether all photos fit.
+            let byteCount = (examples.first?.byteCount ?? 0) * (items.count - skipped.count)
+            guard byteCount <= configuration.memoryLimit else {
+                throw ImprintError.featuresExceedMemoryLimit(byteCount: byteCount, limit: configuration.memoryLimit)
             }
         }
-        let skipped = zip(items, outcomes).compactMap { item, outcome in
-            if case .failure(let reason) = outcome { SkippedImage(url: item.url, reason: reason) } else { nil }
-        }
-        let examples = outcomes.compactMap { try? $0.get() }
         try SkippedImage.checkEnoughAreReadable(
-            of: items, readable: zip(items, outcomes).filter { (try? $1.get()) != nil }.map(\.0), skipped: skipped,
-            labels: folder.labels)
-        let byteCount = examples.reduce(0) { $0 + $1.byteCount }
-        guard byteCount <= configuration.memoryLimit else {
-            throw ImprintError.featuresExceedMemoryLimit(byteCount: byteCount, limit: configuration.memoryLimit)
-        }
+            of: items, readable: readable, skipped: skipped, labels: folder.labels)
         base = session.base
         self.configuration = configuration
         self.skipped = skipped
