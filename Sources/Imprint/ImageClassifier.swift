@@ -120,10 +120,10 @@ public final class ImageClassifier: Sendable {
     /// Classifies the image in a file.
     /// - Parameters:
     ///   - url: A JPEG, PNG, WebP or HEIC file.
-    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training.
+    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training, and for detectors.
     /// - Returns: One classification per label, by descending confidence.
-    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.nonFiniteOutput` if an output of the network is not
-    ///   finite.
+    /// - Throws: `ImageError` if the file cannot be read as an image, `ImprintError.invalidSetting` if `cropAndScale` is set for a detector,
+    ///   `ImprintError.nonFiniteOutput` if an output of the network is not finite.
     public func classify(_ url: URL, cropAndScale: CropAndScale? = nil) throws -> [Classification] {
         try classify(StoredImage(url, coveringShortSide: shortSideToDecode), cropAndScale: cropAndScale)
     }
@@ -134,9 +134,10 @@ public final class ImageClassifier: Sendable {
     /// method decodes large JPEGs at a reduced size.
     /// - Parameters:
     ///   - image: The image, upright and in sRGB.
-    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training.
+    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training, and for detectors.
     /// - Returns: One classification per label, by descending confidence.
-    /// - Throws: `ImprintError.nonFiniteOutput` if an output of the network is not finite.
+    /// - Throws: `ImprintError.invalidSetting` if `cropAndScale` is set for a detector, `ImprintError.nonFiniteOutput` if an output of the
+    ///   network is not finite.
     public func classify(
         _ image: RasterImage, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> [Classification] {
@@ -155,8 +156,17 @@ public final class ImageClassifier: Sendable {
     func classifyWithNovelty(
         _ image: StoredImage, in region: NormalizedRectangle = .all, cropAndScale: CropAndScale? = nil
     ) throws(ImprintError) -> (classifications: [Classification], novelty: Float?) {
+        try check(cropAndScale)
         let prediction = try predictor.predict(image.cropped(to: region), cropAndScale: cropAndScale)
         return (classifications(prediction, in: image.croppedPart(region)), prediction.novelty)
+    }
+
+    /// Throws if a rule that fits images to the network's input is set for a detector, which has rules of its own.
+    func check(_ cropAndScale: CropAndScale?) throws(ImprintError) {
+        guard let cropAndScale, !model.head.seesWholeImage else { return }
+        throw .invalidSetting(
+            name: "cropAndScale", found: cropAndScale.rawValue,
+            expected: "nil for a detector, which evaluates each position of an image")
     }
 
     /// Returns all objects in a region of an image, by descending confidence; boxes are relative to the whole image.

@@ -14,10 +14,12 @@ extension ImageClassifier {
     /// reject fewer.
     /// - Parameters:
     ///   - source: The image.
-    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training.
+    ///   - cropAndScale: The rule that fits the image to the network's input; nil for the rule used in training, and for detectors.
     /// - Returns: The novelty; nil without a `noveltyRule`, or if a personalization added the label with the highest confidence.
-    /// - Throws: `ImageError` if the image cannot be read, `ImprintError.nonFiniteOutput` if an output of the network is not finite.
+    /// - Throws: `ImageError` if the image cannot be read, `ImprintError.invalidSetting` if `cropAndScale` is set for a detector,
+    ///   `ImprintError.nonFiniteOutput` if an output of the network is not finite.
     public func novelty(of source: ImageSource, cropAndScale: CropAndScale? = nil) throws -> Float? {
+        try check(cropAndScale)
         guard noveltyRule != nil else { return nil }
         return try classifyWithNovelty(source, cropAndScale: cropAndScale).novelty
     }

@@ -102,6 +102,11 @@ struct ClassifyCommand: ParsableCommand {
             threshold: try threshold?.threshold() ?? defaultThreshold(classifier), minimumPrecision: minimumPrecision,
             minimumRecall: minimumRecall)
         try rule.check(classifier)
+        if cropAndScale != nil, classifier.model.head.locatesObjects {
+            throw ValidationError(
+                "--crop-and-scale: \(model) is a detector, which evaluates each position of a photo, expected a classifier of whole photos. "
+                    + "Leave it out.")
+        }
         if boxes { try requireDetector(classifier, "--boxes: \(model)", otherwise: "leave out --boxes") }
         let categories = try categories.map { try self.categories($0, of: classifier) }
         let output = try outputs.open(

@@ -94,6 +94,17 @@ import Testing
         }
     }
 
+    @Test("classify --crop-and-scale is an error for a detector") func cropAndScale() throws {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder.appending(path: "photos"), count: 2)
+            try writeRandomDetector(logos: ["bright"], to: folder.appending(path: "detector.imprint"))
+            let run = try imprint(
+                "classify", "detector.imprint", "photos/dark/0.png", "--crop-and-scale", "scale-fit", folder: folder)
+            #expect(run.status == 64 && run.output.isEmpty)
+            #expect(run.errors.contains("--crop-and-scale: detector.imprint is a detector"), "\(run.errors)")
+        }
+    }
+
     @Test("detect --artwork finds logos without a model") func matching() throws {
         try withTemporaryFolder { folder in
             let fixtures = packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures")

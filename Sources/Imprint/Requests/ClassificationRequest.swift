@@ -13,6 +13,8 @@ internal import ImprintModel
 /// returns the same classifications as `ImageClassifier.classify(_:cropAndScale:)`.
 public struct ClassificationRequest: Sendable {
     /// The rule that fits the image, or its region of interest, to the network's input; nil for the rule used in training.
+    ///
+    /// It must be nil for a detector.
     public var cropAndScale: CropAndScale?
     /// The region of the upright image to classify, which is extended to whole pixels.
     public var regionOfInterest = NormalizedRectangle.all
@@ -65,11 +67,13 @@ struct PreparedRequest {
     private let request: ClassificationRequest
     let classifier: ImageClassifier
 
-    /// - Throws: `ImprintError` if the classifier lacks metrics that the rule needs, or the region is not within the image.
+    /// - Throws: `ImprintError` if the classifier lacks metrics that the rule needs, a setting does not suit it, or the region is not within the
+    ///   image.
     init(_ request: ClassificationRequest) throws(ImprintError) {
         self.request = request
         classifier = request.classifier
         try request.rule.check(classifier)
+        try classifier.check(request.cropAndScale)
         let region = request.regionOfInterest
         guard !request.rejectsNovelImages || classifier.noveltyRule != nil else {
             throw .invalidSetting(

@@ -169,6 +169,29 @@ import Testing
         }
     }
 
+    @Test("A rule that fits images to the network's input is an error for a detector") func cropAndScale() async throws
+    {
+        let photo = image
+        let detectors = [try model(boxes: true), try CenterPointSample().detector()]
+        for detector in detectors {
+            let classified = #expect(throws: ImprintError.self) {
+                _ = try detector.classify(photo, cropAndScale: .scaleFit)
+            }
+            #expect(classified?.description.contains("cropAndScale") == true)
+            let measured = #expect(throws: ImprintError.self) {
+                _ = try detector.novelty(of: .image(photo), cropAndScale: .scaleFit)
+            }
+            #expect(measured?.description.contains("cropAndScale") == true)
+            var request = ClassificationRequest(detector)
+            request.cropAndScale = .centerCrop
+            let invalid = request
+            let performed = await #expect(throws: ImprintError.self) {
+                _ = try await invalid.perform(on: .image(photo))
+            }
+            #expect(performed?.description.contains("cropAndScale") == true)
+        }
+    }
+
     @Test("A classifier of whole images cannot detect, and invalid settings are rejected") func errors() async throws {
         var builder = NetworkBuilder(name: "mean", input: TensorShape(height: 8, width: 8, channels: 3))
         builder.add(GlobalAveragePool())
