@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Imprint
+internal import ImprintModel
 
 /// The hyperparameters of training the head of a model on a user's photos.
 struct HeadTrainingOptions: ParsableArguments {
@@ -19,6 +20,14 @@ struct HeadTrainingOptions: ParsableArguments {
         configuration.rehearsalWeight = rehearsalWeight
         configuration.penalty = penalty
         configuration.views = views
+    }
+
+    /// Checks that training a model uses the options.
+    /// - Parameter path: The model as it was named.
+    func check(_ model: ModelFile, _ path: String) throws {
+        guard model.detector != nil, views != 1, views != PersonalizationConfiguration().views else { return }
+        throw ValidationError(
+            "--views: \(path) is a logo detector, which learns from a single view of each photo. Leave it out.")
     }
 
     /// The names of the options that differ from their defaults.

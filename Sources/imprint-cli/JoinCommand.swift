@@ -110,6 +110,7 @@ struct JoinCommand: AsyncParsableCommand {
     func run() async throws {
         guard let url else { return }
         let classifier = try ImageClassifier(namedModel(model))
+        try training.check(classifier.model, model)
         let client = try FleetClient(
             url, classifier: classifier, photos: ImageFolder(at: URL(filePath: photos), minimumClasses: 1),
             validation: try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) },

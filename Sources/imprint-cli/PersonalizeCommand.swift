@@ -80,6 +80,7 @@ struct PersonalizeCommand: ParsableCommand {
         try requirePaths([model] + [data, earlier].compactMap { $0 })
         try logoOptions.check(data: data, hasCorrections: !corrections.isEmpty, photoOptions: photoOptions)
         try require(configuration.problem)
+        try checkBlocks()
         for correction in corrections where Self.readings(correction).isEmpty {
             throw ValidationError("--not is \(correction), expected a label and a path, as in Logo=photo.jpg.")
         }
@@ -89,12 +90,26 @@ struct PersonalizeCommand: ParsableCommand {
             inputs: [("the model", model)] + logoOptions.inputs)
     }
 
+    /// Checks that training uses the given options of the adapters and of the head.
+    private func checkBlocks() throws {
+        let defaults = PersonalizationConfiguration()
+        if blocks == 0, rank != defaults.rank {
+            throw ValidationError("--rank sets the rank of the adapters of --blocks, which is missing. Add --blocks.")
+        }
+        if blocks > 0, training.penalty != defaults.penalty {
+            throw ValidationError(
+                "--penalty limits the changes if only the head is trained, and has no effect with --blocks. Leave out one of them."
+            )
+        }
+    }
+
     func run() throws {
         for file in [output] + [cache].compactMap({ $0 }) { try AtomicFile.checkWritable(URL(filePath: file)) }
         let base = try ImageClassifier(namedModel(model))
         let classifier = try base.personalized(
             with: try earlier.map(namedPersonalization))
         guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier) }
+        try training.check(base.model, model)
         let folder = try data.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)

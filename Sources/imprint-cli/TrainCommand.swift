@@ -38,6 +38,7 @@ struct TrainCommand: AsyncParsableCommand {
         try runOptions.checkWritable()
         if options.optimization.mixedPrecision { PrecisionOptions.warnIfSlow(.bfloat16) }
         let photos = try labelledPhotos(at: URL(filePath: data), minimumLabels: 2)
+        try options.check(isMultiLabel: photos.isMultiLabel)
         warnAboutSimilarLabels(photos.labels, consequence: "The model learns them as different labels.")
         try runOptions.checkFolders(photoFolders: [photos.folder, options.dataset.validationFolder])
         var configuration = try options.configuration(threads: runOptions.common.threadCount)

@@ -35,6 +35,7 @@ struct TrainingOptions: ParsableArguments {
     func validate() throws {
         let hyperparameters = try hyperparameters()
         try require(hyperparameters.problem)
+        try check(isMultiLabel: optimization.multiLabel)
         guard baseOptions.recipe != .head || hyperparameters.augmentation == .none else {
             throw ValidationError(
                 "--recipe head trains the head on features that are computed once, without data augmentation. Leave out --augment, or "
@@ -47,6 +48,16 @@ struct TrainingOptions: ParsableArguments {
                     + "--crop-and-scale.")
         }
         try baseOptions.requireNone()
+    }
+
+    /// Checks that training uses the options.
+    /// - Parameter isMultiLabel: Whether the model is multi-label, because of an option or of the photos.
+    func check(isMultiLabel: Bool) throws {
+        guard isMultiLabel, dataset.rehearsal > 0, dataset.rehearsal != ClassifierHyperparameters().rehearsalImages
+        else { return }
+        throw ValidationError(
+            "--rehearsal stores features for imprint personalize, which does not support multi-label models. Leave it out."
+        )
     }
 
     private func hyperparameters() throws -> ClassifierHyperparameters {

@@ -60,6 +60,25 @@ import Testing
         }
     }
 
+    @Test("--rehearsal is an error for a list with several labels per photo, except 0") func multiLabelRehearsal()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            try writeImages(to: folder, count: 8)
+            let script = """
+                echo photo,labels > list.csv
+                for photo in bright/*.png; do echo "$photo,bright;noisy" >> list.csv; done
+                for photo in dark/*.png; do echo "$photo," >> list.csv; done
+                options="--network lenet --width 0.25 --input-size 16 --epochs 1 --threads 1"
+                "$imprint" train list.csv --output m.imprint --rehearsal 8 $options; echo "status $?"
+                "$imprint" train list.csv --output m.imprint --rehearsal 0 $options; echo "status $?"
+                """
+            let result = try shell(script, folder: folder)
+            #expect(result.output == "status 64\nstatus 0\n", "\(result.errors)")
+            #expect(result.errors.contains("does not support multi-label models"), "\(result.errors)")
+        }
+    }
+
     @Test("A list with one label trains a multi-label model, which personalize refuses") func oneLabel() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 8)

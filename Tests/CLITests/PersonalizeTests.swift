@@ -289,6 +289,7 @@ import Testing
                 ("logos.imprint", ["--artwork", "Leaf=missing.png"], 1, "missing.png"),
                 ("logos.imprint", ["--annotations", "missing.json"], 1, "missing.json"),
                 ("logos.imprint", ["photos"], 1, "imprint personalize --artwork LABEL=FILE"),
+                ("logos.imprint", ["photos", "--views", "8"], 64, "--views: logos.imprint is a logo detector"),
                 ("m.imprint", new, 64, "expected a detector"),
             ]
             for (model, arguments, status, text) in cases {
@@ -300,6 +301,9 @@ import Testing
                 #expect(!result.errors.contains("New labels"), "\(line): \(result.errors)")
             }
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "me").path))
+            let join = try shell(
+                "$imprint join http://127.0.0.1:1 --model logos.imprint --photos photos --views 8", folder: folder)
+            #expect(join.status == 64 && join.errors.contains("--views: logos.imprint is a logo detector"))
         }
     }
 }
