@@ -146,7 +146,7 @@ struct ClassifyCommand: ParsableCommand {
         guard let categories = classifier.model.categories else {
             throw ValidationError(
                 "--categories auto: \(model) has no categories. Name a file of categories, or add them to the model with "
-                    + "imprint export --to imprint --categories FILE."
+                    + "\(classifier.model.exportCommand(adding: "--categories FILE"))."
             )
         }
         return categories

@@ -3,6 +3,7 @@ internal import Foundation
 internal import ImprintCore
 internal import ImprintInterop
 internal import ImprintModel
+internal import ImprintNetwork
 
 struct ExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -130,7 +131,9 @@ struct ExportCommand: ParsableCommand {
                 try model.writeCoreML(
                     to: target, options: CoreMLOptions(precision: tensorPrecision, isUpdatable: updatable))
             case .imprint:
-                try model.write(to: target, as: precision)
+                // The int8 layers of a quantized model are written as they are, and so are its other layers.
+                let keepsQuantization = precision == .int8 && model.parameters.quantization != nil
+                try model.write(to: target, as: keepsQuantization ? nil : precision)
             }
         } catch let error as ExportError {
             if common.json {
@@ -143,6 +146,18 @@ struct ExportCommand: ParsableCommand {
         } else {
             Terminal.note("Wrote \(output).")
         }
+        if format == .imprint, precision != .int8, model.parameters.quantization != nil {
+            Terminal.note(
+                "\(self.model) is quantized, but \(output) computes in floating point. --precision int8 keeps the quantization."
+            )
+        }
+    }
+}
+
+extension ModelFile {
+    /// Returns the command that writes the model again, in the same storage, with another option.
+    func exportCommand(adding option: String) -> String {
+        "imprint export --to imprint\(storage == .float32 ? "" : " --precision \(storage.rawValue)") \(option)"
     }
 }
 

@@ -93,7 +93,7 @@ struct SignCommand: ParsableCommand {
         if let file = try? ModelFile(contentsOf: model), file.details.version == nil {
             Terminal.note(
                 "The model has no version, so a store cannot recognize it as older than another one. "
-                    + "imprint export --to imprint --model-version NUMBER sets it.")
+                    + "\(file.exportCommand(adding: "--model-version NUMBER")) sets it.")
         }
     }
 }

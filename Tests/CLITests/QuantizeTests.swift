@@ -28,6 +28,20 @@ import Testing
             let float = try imprint("evaluate", small.path, photos, "--json", "--precision", "float32")
             #expect(float.output.contains("\"numericPrecision\":\"float32\""))
 
+            let plain = try imprint(
+                "export", small.path, "--to", "imprint", "--output", folder.appending(path: "plain.imprint").path)
+            #expect(plain.status == 0 && plain.errors.contains("--precision int8 keeps the"), "\(plain.errors)")
+            let versioned = folder.appending(path: "versioned.imprint").path
+            let kept = try imprint(
+                "export", small.path, "--to", "imprint", "--precision", "int8", "--model-version", "4", "--output",
+                versioned)
+            #expect(kept.status == 0 && !kept.errors.contains("quantization"), "\(kept.errors)")
+            let lines = try [small.path, versioned].map {
+                try #require(try imprint("inspect", $0, "--json").lines.first)
+            }
+            #expect(lines[0]["digest"] as? String == lines[1]["digest"] as? String)
+            #expect(lines[0]["int8Layers"] as? [String] == lines[1]["int8Layers"] as? [String])
+
             let delta = folder.appending(path: "user.delta").path
             let personalization = try imprint("personalize", small.path, photos, "--output", delta)
             #expect(personalization.status == 0, "\(personalization.errors)")

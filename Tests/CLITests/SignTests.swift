@@ -1,5 +1,7 @@
 import Foundation
+import ImprintImages
 import ImprintModel
+import ImprintNetwork
 import TestSupport
 import Testing
 
@@ -192,6 +194,21 @@ struct SignTests {
                 "mkdir d && ln -s ../m.imprint d && $imprint sign d --private-key key.pem", folder: folder)
             #expect(run.status == 1 && run.errors.contains("it is a symbolic link"), "\(run.errors)")
             #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "model.sig").path))
+        }
+    }
+
+    @Test("The command that sets a version keeps the storage of the parameters", arguments: ModelFile.Storage.allCases)
+    func versionOfStorage(storage: ModelFile.Storage) throws {
+        try withModel { folder in
+            let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
+            try ModelFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: ["bright", "dark"],
+                preprocessing: Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
+            ).write(to: folder.appending(path: "n.imprint"), as: storage)
+            let signed = try shell("$imprint sign n.imprint --private-key key.pem", folder: folder)
+            let option = storage == .float32 ? "" : " --precision \(storage.rawValue)"
+            let advice = "imprint export --to imprint\(option) --model-version NUMBER sets it."
+            #expect(signed.status == 0 && signed.errors.contains(advice), "\(signed.errors)")
         }
     }
 
