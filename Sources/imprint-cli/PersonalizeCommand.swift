@@ -240,11 +240,14 @@ struct PersonalizeCommand: ParsableCommand {
                 if Interrupt.isRequested { control.cancel() }
                 bar.draw("learning", done: done, of: total)
             }
-        } catch is CancellationError {
+        } catch let error where error is CancellationError || error is FileError && Interrupt.isRequested {
             bar.clear()
+            // The error of a cache that cannot be written replaces the cancellation.
+            let isCancelled = error is CancellationError
             Terminal.note(
                 "Stopped before all photos were processed; \(output) was not written."
-                    + (cache.map { " The features computed so far are in \($0)." } ?? ""))
+                    + (cache.map { isCancelled ? " The features computed so far are in \($0)." : "" } ?? ""))
+            guard isCancelled else { throw error }
             throw cache == nil ? ExitCode.failure : Interrupt.exitCode
         }
     }

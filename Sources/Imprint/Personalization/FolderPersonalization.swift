@@ -53,7 +53,8 @@ extension PersonalizationSession {
     ///   - `ImprintError` if a label cannot be added, or the memory limit is too low for one photo; `ImprintError.noUsablePhotoInTime` if the time
     ///     limit passes before the session has read a photo that it can learn from; `ImprintError.sessionIsTraining` in a progress closure during
     ///     training.
-    ///   - `CancellationError` if `control` is cancelled.
+    ///   - `CancellationError` if `control` is cancelled, and the features computed so far are in the cache; if the cache cannot be written, its
+    ///     `FileError` instead.
     ///   - The errors of reading the cache file, and of creating it.
     public func teach(
         _ folder: ImageFolder?, corrections: [(photo: URL, isNot: String)] = [], cache: URL? = nil,
@@ -77,12 +78,26 @@ extension PersonalizationSession {
         _ control: PersonalizationControl, _ onProgress: (_ done: Int, _ of: Int) -> Void
     ) throws -> PersonalizationResult {
         let clock = RunClock()
-        let limit = configuration.timeLimit?.seconds ?? .infinity
-        func isTimeUp(_ fraction: Double) -> Bool { clock.seconds >= limit * fraction }
         let photos = photosInTurn(folder, corrections)
         try checkLabels(of: photos.map(\.evidence))
         var cache = SavedCache(try cacheFile.map(openCache), clock)
-        defer { cache.save() }
+        do {
+            return try learn(photos, folder, &cache, clock, control, onProgress)
+        } catch {
+            cache.save()
+            // The caller would conclude that the features are saved.
+            if error is CancellationError, let failure = cache.failure { throw failure }
+            throw error
+        }
+    }
+
+    /// Learns from photos, and adds their features to the cache.
+    private func learn(
+        _ photos: [(photo: URL, evidence: Evidence)], _ folder: ImageFolder?, _ cache: inout SavedCache,
+        _ clock: RunClock, _ control: PersonalizationControl, _ onProgress: (_ done: Int, _ of: Int) -> Void
+    ) throws -> PersonalizationResult {
+        let limit = configuration.timeLimit?.seconds ?? .infinity
+        func isTimeUp(_ fraction: Double) -> Bool { clock.seconds >= limit * fraction }
 
         // Feature extraction may take 80 % of the time limit; the rest is for training.
         let extracted = try extractFeatures(

@@ -1,5 +1,6 @@
 import CHeapMeter
 import Foundation
+import ImprintCore
 import ImprintImages
 import ImprintModel
 import Synchronization
@@ -263,6 +264,28 @@ import Testing
             let uncached = try personalize(folder)
             #expect(uncached.result.cacheFailure == nil)
             #expect(session.personalization == uncached.session.personalization)
+        }
+    }
+
+    @Test("If the cache of a cancelled call cannot be written, the error is that of the cache")
+    func cancelledUnwritableCache() throws {
+        try withPhotos { folder in
+            let cacheFolder = folder.appending(path: "cache")
+            try FileManager.default.createDirectory(at: cacheFolder, withIntermediateDirectories: false)
+            let cache = cacheFolder.appending(path: "features")
+            let control = PersonalizationControl()
+            let error = #expect(throws: FileError.self) {
+                try personalize(
+                    folder, cache: cache, control: control,
+                    onProgress: { done, _ in
+                        try? FileManager.default.removeItem(at: cacheFolder)
+                        if done >= 4 { control.cancel() }
+                    })
+            }
+            guard case .cannotWrite(cache.path, _, _)? = error else {
+                Issue.record("unexpected: \(String(describing: error))")
+                return
+            }
         }
     }
 
