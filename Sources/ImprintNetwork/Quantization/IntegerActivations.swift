@@ -41,23 +41,9 @@ package struct IntegerActivations {
         _ operations: [PlanOperation], _ quantization: Quantization, _ network: Network
     ) -> [Int: Quantization.Activation] {
         var result: [Int: Quantization.Activation] = [:]
-        if let input = quantization.activations[Network.inputName], input.scales.count == network.input.channels {
-            result[-1] = input
-        }
-        for operation in operations {
-            guard let node = operation.nodeIndices.last else { continue }
-            guard QuantizedOperations.moves(operation, in: network) else {
-                let activation = quantization.activations[network.nodes[node].name]
-                result[node] = activation?.scales.count == operation.output.channels ? activation : nil
-                continue
-            }
-            let parts = operation.sources.compactMap { source in
-                source < 0 ? result[-1] : operations[source].nodeIndices.last.flatMap { result[$0] }
-            }
-            guard parts.count == operation.sources.count else { continue }
-            result[node] =
-                network.nodes[node].layer is Flatten
-                ? parts[0].repeated(operation.inputs[0].pixels) : .concatenated(parts)
+        for (index, activation) in QuantizedOperations.activations(of: operations, in: network, quantization) {
+            guard let node = index < 0 ? -1 : operations[index].nodeIndices.last else { continue }
+            result[node] = activation
         }
         return result
     }

@@ -62,7 +62,7 @@ struct QuantizedConvolution: LayerKernel {
     }
 
     /// The number of products of 255 and 127 whose sum a 32-bit integer can hold.
-    private static let longestWindow = Int(Int32.max) / (255 * 127)
+    static let longestWindow = Int(Int32.max) / (255 * 127)
     /// The limit of the input rows of one output row.
     private static let mostCopiedBytes = 1 << 26
 

@@ -8,8 +8,8 @@ struct QuantizedOperations {
     private let quantization: Quantization
     /// The head if it must read a float32 activation, because `ExecutionPlan.headInput` returns it.
     private let floatReader: Int?
-    /// The quantization of each operation's output if it may be uint8.
-    private var activations: [Quantization.Activation?] = []
+    /// See `activations(of:in:_:)`.
+    private let activations: [Int: Quantization.Activation]
     /// For each operation, whether operations read its output as uint8, and whether it reads uint8 itself.
     private var isReadAsBytes: [Bool] = []
     private var readsBytes: [Bool] = []
@@ -34,6 +34,7 @@ struct QuantizedOperations {
         self.network = network
         self.quantization = quantization
         self.floatReader = floatReader
+        activations = Self.activations(of: operations, in: network, quantization)
     }
 
     /// An output whose values operations read as uint8.
@@ -57,7 +58,7 @@ struct QuantizedOperations {
                 conversion.readsBytes[$0] && operations[$0].sources.contains(source)
             }
             guard !readers.isEmpty, source < 0 || !conversion.moves(operations[source]),
-                let activation = conversion.input(source)
+                let activation = conversion.activations[source]
             else { return nil }
             // The output of an int8 operation exists only as uint8; others are rounded for some of their readers.
             let isInteger = source >= 0 && conversion.readsBytes[source]
@@ -68,7 +69,6 @@ struct QuantizedOperations {
     }
 
     private mutating func chooseFormats() {
-        for operation in operations { activations.append(activation(of: operation)) }
         // Readers come later, so in reverse order.
         isReadAsBytes = [Bool](repeating: false, count: operations.count)
         readsBytes = isReadAsBytes
@@ -104,26 +104,41 @@ struct QuantizedOperations {
 
     // MARK: Quantizations
 
-    /// The quantization of an operation's output, nil if it is not known.
-    private func activation(of operation: PlanOperation) -> Quantization.Activation? {
-        let sources = operation.sources.map { input($0) }
-        if moves(operation) {
-            guard sources.allSatisfy({ $0 != nil }) else { return nil }
-            let parts = sources.compactMap { $0 }
-            return layers(of: operation)[0] is Flatten
-                ? parts[0].repeated(operation.inputs[0].pixels) : Quantization.Activation.concatenated(parts)
-        }
-        guard let name = operation.nodeIndices.last.map({ network.nodes[$0].name }),
-            let activation = quantization.activations[name], activation.scales.count == operation.output.channels
-        else { return nil }
-        return activation
-    }
+    /// The most channels of all outputs together that have the quantization of other outputs, which limits the memory for untrusted files.
+    private static let mostMovedChannels = 1 << 22
 
-    /// The quantization of the output of an operation or of the network's input.
-    private func input(_ source: Int) -> Quantization.Activation? {
-        guard source < 0 else { return activations[source] }
-        let activation = quantization.activations[Network.inputName]
-        return activation?.scales.count == network.input.channels ? activation : nil
+    /// Returns the quantization of the output of each operation, and of the network's input (−1), as far as it is known.
+    ///
+    /// The output of an operation that only moves values has the quantization of its inputs, unless it has more channels than a convolution or
+    /// dense layer can read in int8.
+    static func activations(
+        of operations: [PlanOperation], in network: Network, _ quantization: Quantization
+    ) -> [Int: Quantization.Activation] {
+        var result: [Int: Quantization.Activation] = [:]
+        if let input = quantization.activations[Network.inputName], input.scales.count == network.input.channels {
+            result[-1] = input
+        }
+        var movedChannels = 0
+        for (index, operation) in operations.enumerated() {
+            let channels = operation.output.channels
+            guard moves(operation, in: network) else {
+                if let name = operation.nodeIndices.last.map({ network.nodes[$0].name }),
+                    let activation = quantization.activations[name], activation.scales.count == channels
+                {
+                    result[index] = activation
+                }
+                continue
+            }
+            let parts = operation.sources.compactMap { result[$0] }
+            guard parts.count == operation.sources.count, channels <= QuantizedConvolution.longestWindow,
+                movedChannels + channels <= mostMovedChannels
+            else { continue }
+            movedChannels += channels
+            result[index] =
+                network.nodes[operation.nodeIndices[0]].layer is Flatten
+                ? parts[0].repeated(operation.inputs[0].pixels) : .concatenated(parts)
+        }
+        return result
     }
 
     // MARK: Kernels
@@ -160,14 +175,14 @@ struct QuantizedOperations {
         else {
             return nil
         }
-        return input(source).map(QuantizedAverage.init)
+        return activations[source].map(QuantizedAverage.init)
     }
 
     /// The integer kernel of a convolution or dense layer; nil if the quantization does not contain it.
     /// - Parameter output: The quantization of the output; nil for float32.
     private func convolution(of operation: PlanOperation, output: Quantization.Activation?) -> QuantizedConvolution? {
         guard let weights = quantization.weights[network.nodes[operation.nodeIndices[0]].name] else { return nil }
-        let inputs = operation.sources.map { input($0) }
+        let inputs = operation.sources.map { activations[$0] }
         let prepacked: PrepackedConvolution
         switch operation.kernel {
         case let kernel as PrepackedConvolution: prepacked = kernel
@@ -212,7 +227,7 @@ struct QuantizedOperations {
     /// The index of the operation with an output as float32.
     private mutating func floatSource(_ source: Int) -> Int {
         if let index = floats[source] { return index }
-        guard let from = bytes[source], let activation = input(source) else {
+        guard let from = bytes[source], let activation = activations[source] else {
             preconditionFailure("an operation has no output")
         }
         let index = appendConversion(Dequantize(activation), of: source, from: from, isInteger: false)
@@ -236,7 +251,7 @@ struct QuantizedOperations {
     }
 
     private mutating func quantized(_ source: Int) -> Int {
-        guard let activation = input(source) else { preconditionFailure("an activation has no quantization") }
+        guard let activation = activations[source] else { preconditionFailure("an activation has no quantization") }
         let from = floatSource(source)
         return appendConversion(Quantize(activation), of: source, from: from, isInteger: true)
     }
