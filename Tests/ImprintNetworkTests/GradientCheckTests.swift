@@ -122,6 +122,7 @@ import Testing
             .height, .width, .channels, [.height, .width], [.width, .channels], [.height, .channels],
             [.height, .width, .channels],
         ]
+        let singleValues = [1, 2, 17].map { Case(1, 1, 1, MeanLayer(axes: .height), batch: $0) }
         return [
             Case(3, 5, 3, Affine(extent: .channels)), Case(3, 5, 17, Affine(extent: .values), batch: 1),
             Case(3, 5, 3, Affine(extent: .channels, hasScale: false)),
@@ -158,7 +159,7 @@ import Testing
         ]
             + modes.map { Case(4, 5, 3, PadLayer(top: 1, left: 2, bottom: 3, right: 4, mode: $0)) }
             + modes.map { Case(3, 4, 1, PadLayer(top: 0, left: 1, bottom: 0, right: 0, mode: $0), batch: 1) }
-            + axes.map { Case(3, 5, 4, MeanLayer(axes: $0)) } + [Case(1, 1, 1, MeanLayer(axes: .height), batch: 1)]
+            + axes.map { Case(3, 5, 4, MeanLayer(axes: $0)) } + singleValues
     }()
 
     /// Chains with layers that can run in place.

@@ -59,7 +59,7 @@ struct Broadcast {
         _ a: Operand, _ b: Operand, into y: UnsafeMutablePointer<Float>, batch: Int, worker: Worker,
         _ function: Function
     ) {
-        if a.shape == output && b.shape == output {
+        if isLikeOutput(a) && isLikeOutput(b) {
             let strides = imprint_strides(pixel: 0, channel: 1)
             worker.parallelFor(batch * output.count) { range in
                 let start = range.lowerBound
@@ -115,6 +115,11 @@ struct Broadcast {
     func scratchByteCount(_ shapes: [TensorShape], batch: Int) -> Int {
         let largest = shapes.filter { $0 != output }.reduce(0) { max($0, $1.count) }
         return batch * largest * MemoryLayout<Double>.stride
+    }
+
+    /// Whether an operand has the output's shape and a value for each image, unlike a scalar for an output of one value.
+    private func isLikeOutput(_ operand: Operand) -> Bool {
+        operand.shape == output && operand.imageStride == output.count
     }
 
     private func spansRows(_ shape: TensorShape) -> Bool {
