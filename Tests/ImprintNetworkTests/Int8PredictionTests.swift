@@ -271,6 +271,33 @@ import Testing
         for entry in parameters.layout.entries { #expect(results[0][entry.name] == results[1][entry.name]) }
     }
 
+    @Test("The quantization needs statistics only of activations that int8 layers can read") func statistics() throws {
+        var builder = NetworkBuilder(name: "names", input: TensorShape(height: 8, width: 8, channels: 4))
+        builder.add(Convolution(outputChannels: 8, kernelSize: 3))
+        builder.add(ReLU(), named: "relu")
+        builder.add(MaxPool(kernelSize: 2))
+        builder.add(Flatten())
+        builder.add(Dense(outputChannels: 3))
+        builder.add(Softmax())
+        let network = try builder.network()
+        let parameters = try Parameters(network, seed: 1)
+        let operations = Quantizer(network, parameters: parameters).operations()
+        let names = Equalization(network, operations, parameters).activationNames
+        #expect(names == [Network.inputName, "relu"])
+    }
+
+    @Test("Weights of a depthwise convolution with a large kernel are rounded to nearest") func largeKernel() throws {
+        var builder = NetworkBuilder(name: "large kernel", input: TensorShape(height: 20, width: 20, channels: 2))
+        builder.add(Convolution(outputChannels: 2, kernelSize: 17, groups: 2), named: "depthwise")
+        let network = try builder.network()
+        let parameters = try Parameters(network, seed: 1)
+        let quantized = try Self.quantized(network, parameters)
+        let weights = try #require(quantized.quantization?.weights["depthwise"])
+        var nearest = try #require(parameters["depthwise.weight"])
+        nearest.withUnsafeMutableBufferPointer { weights.round($0) }
+        expectBitwiseEqual(try #require(quantized["depthwise.weight"]), nearest, "weights")
+    }
+
     @Test("Rounded weights keep the output closer than weights rounded to nearest") func rounding() throws {
         var builder = NetworkBuilder(name: "correlated", input: TensorShape(height: 16, width: 16, channels: 32))
         builder.add(Convolution(outputChannels: 32, kernelSize: 3, padding: .all(1), groups: 32, hasBias: false))

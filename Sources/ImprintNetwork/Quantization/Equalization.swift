@@ -15,16 +15,11 @@ struct Equalization {
     private let network: Network
     private let operations: [PlanOperation]
     private let parameters: Parameters
-    private let statistics: [String: ActivationStatistics]
 
-    init(
-        _ network: Network, _ operations: [PlanOperation], _ parameters: Parameters,
-        _ statistics: [String: ActivationStatistics]
-    ) {
+    init(_ network: Network, _ operations: [PlanOperation], _ parameters: Parameters) {
         self.network = network
         self.operations = operations
         self.parameters = parameters
-        self.statistics = statistics
     }
 
     /// A channel of an activation: the operation that computes it (−1: the network's input), and the index of the channel.
@@ -47,7 +42,17 @@ struct Equalization {
         var name = ""
     }
 
-    func quantization() -> Quantization {
+    /// The names of the activations that layers can read as integers.
+    var activationNames: Set<String> {
+        var sources = Set<Int>()
+        for operation in operations where isPossible(operation) {
+            for source in operation.sources { sources.formUnion(channels(of: source).map(\.operation)) }
+        }
+        return Set(sources.map { name(of: $0) })
+    }
+
+    /// Chooses the scales from the statistics of the activations in `activationNames`.
+    func quantization(_ statistics: [String: ActivationStatistics]) -> Quantization {
         let readers = readers()
         var scales: [Int: [Float]] = [:]
         var quantization = Quantization()
@@ -154,19 +159,22 @@ struct Equalization {
             : network.nodes[operations[operation].nodeIndices[operations[operation].nodeIndices.count - 1]].name
     }
 
+    /// Whether an operation is a convolution or dense layer that int8 kernels can compute.
+    private func isPossible(_ operation: PlanOperation) -> Bool {
+        switch operation.kernel {
+        case let kernel as PrepackedConvolution:
+            QuantizedConvolution.isPossible(kernel, over: operation.inputs[0])
+        case let dense as Dense:
+            QuantizedConvolution.isPossible(PrepackedConvolution(dense), over: operation.inputs[0])
+        default: false
+        }
+    }
+
     private func readers() -> [Reader] {
         operations.flatMap { operation -> [Reader] in
+            guard isPossible(operation), let weight = operation.entries.first else { return [] }
             let channels = operation.sources.map { self.channels(of: $0) }
             let name = network.nodes[operation.nodeIndices[0]].name
-            let isPossible =
-                switch operation.kernel {
-                case let kernel as PrepackedConvolution:
-                    QuantizedConvolution.isPossible(kernel, over: operation.inputs[0])
-                case let dense as Dense:
-                    QuantizedConvolution.isPossible(PrepackedConvolution(dense), over: operation.inputs[0])
-                default: false
-                }
-            guard isPossible, let weight = operation.entries.first else { return [] }
             var reader = Reader(channels: channels[0], name: name)
             reader.outputs = operation.output.channels
             let convolution = (operation.kernel as? PrepackedConvolution)?.convolution

@@ -2,7 +2,7 @@ internal import ImprintCore
 
 /// Chooses the quantization of a network from its activations for calibration images (post-training quantization).
 ///
-/// 1. Two float32 passes over the images record the range and the distribution of every channel of every activation.
+/// 1. Two float32 passes over the images record the range and the distribution of every channel of the activations that int8 layers can read.
 /// 2. The range of each channel minimizes the squared error of its values.
 /// 3. Scales per channel are a compromise: equal scales treat all weights of an output alike, and scales in proportion to the ranges treat all
 ///    activations alike. The exponent between the two minimizes the estimated error of the layers that read the activation (see
@@ -45,13 +45,14 @@ public struct Quantizer {
     /// - Throws: `NetworkError`, or an error of an image.
     public func quantize(for images: [Image]) throws -> Parameters {
         precondition(!images.isEmpty, "calibration needs at least one image")
-        let recorder = Recorder()
+        let operations = operations()
+        let equalization = Equalization(network, operations, original)
+        let recorder = Recorder(equalization.activationNames)
         for quantity in [Recorder.Quantity.ranges, .histograms] {
             recorder.quantity = quantity
             try forEachOutput(of: images, original, observer: recorder.record) { _, _ in }
         }
-        let operations = operations()
-        let quantization = Equalization(network, operations, original, recorder.statistics).quantization()
+        let quantization = equalization.quantization(recorder.statistics)
         let parameters = try original.copy()
         let rounding = WeightRounding(network, operations, parameters, quantization)
         try forEachOutput(of: images, original, observer: rounding.record) { _, _ in }
@@ -95,17 +96,21 @@ public struct Quantizer {
     }
 }
 
-/// Records the activations of a network.
+/// Records activations of a network.
 private final class Recorder {
     enum Quantity {
         case ranges, histograms
     }
 
+    /// The names of the activations to record; histograms of all activations could need much memory.
+    private let names: Set<String>
     var quantity = Quantity.ranges
     private(set) var statistics: [String: ActivationStatistics] = [:]
 
+    init(_ names: Set<String>) { self.names = names }
+
     func record(_ name: String, _ values: UnsafeBufferPointer<Float>, _ shape: TensorShape) {
-        guard let values = values.baseAddress else { return }
+        guard names.contains(name), let values = values.baseAddress else { return }
         switch quantity {
         case .ranges:
             statistics[name, default: ActivationStatistics(channels: shape.channels)].recordRange(

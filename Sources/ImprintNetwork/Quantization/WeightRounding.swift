@@ -14,6 +14,8 @@ internal import ImprintCore
 struct WeightRounding {
     /// The longest window whose covariances are computed; the errors of many weights average out.
     private static let longestWindow = 1152
+    /// The most kernel elements of a depthwise convolution whose covariances are computed, which limits the memory.
+    private static let mostDepthwiseElements = 256
     /// The number of windows per image.
     private static let windowsPerImage = 32
     /// The number of windows whose products are added to a covariance matrix at once.
@@ -42,10 +44,12 @@ struct WeightRounding {
             channels = input.channels
             isDepthwise = (convolution?.groups ?? 1) > 1
             sums = [Double](repeating: 0, count: elements * channels)
+            let isShort =
+                isDepthwise
+                ? elements <= WeightRounding.mostDepthwiseElements
+                : elements * channels <= WeightRounding.longestWindow
             let count = isDepthwise ? channels * elements * elements : elements * channels * elements * channels
-            products = [Float](
-                repeating: 0,
-                count: isDepthwise || elements * channels <= WeightRounding.longestWindow ? count : 0)
+            products = [Float](repeating: 0, count: isShort ? count : 0)
         }
 
         var length: Int { elements * channels }
