@@ -35,8 +35,8 @@ public struct Network: Hashable, Sendable {
     let sources: [[Int]]
 
     /// Creates a network and checks it.
-    /// - Throws: `NetworkError` if names, connections or shapes are not consistent, or if a custom layer has an output or parameters with sizes
-    ///   below 1, or parameters without unique names.
+    /// - Throws: `NetworkError` if names, connections or shapes are not consistent, or if a custom layer has no inputs, an output or parameters
+    ///   with sizes below 1, or parameters without unique names.
     public init(name: String, input: TensorShape, nodes: [Node]) throws(NetworkError) {
         try check("network", "input", input, min(input.height, input.width, input.channels) >= 1, "positive sizes")
         try checkCount("network", "input", [input.height, input.width, input.channels])
@@ -54,10 +54,13 @@ public struct Network: Hashable, Sendable {
             guard indices.updateValue(index, forKey: node.name) == nil else { throw .duplicateName(node: node.name) }
             used.formUnion(nodeSources)
             sources.append(nodeSources)
-            do {
+            do throws(NetworkError) {
                 let inputs = nodeSources.map { $0 < 0 ? input : shapes[$0] }
                 let shape = try node.layer.outputShape(for: inputs)
                 let kind = type(of: node.layer).kind
+                guard !inputs.isEmpty else {
+                    throw .inputCount(layer: kind, expected: "at least one input", found: 0)
+                }
                 try checkCount(kind, "output", [shape.height, shape.width, shape.channels])
                 try checkParameters(kind, node.layer.parameters(for: inputs))
                 shapes.append(shape)

@@ -48,6 +48,19 @@ private struct AnyLayer: Layer {
             expected: expected)
     }
 
+    @Test("A node without inputs is an error, even if its layer does not reject it")
+    func noInputs() {
+        let nodes = [
+            Network.Node(name: "x", layer: AnyLayer(), inputs: []),
+            Network.Node(name: "last", layer: AddLayer(), inputs: ["x", "input"]),
+        ]
+        let error = NetworkError.inNode(
+            "x", .inputCount(layer: "test.any", expected: "at least one input", found: 0))
+        #expect(throws: error) {
+            try Network(name: "custom", input: TensorShape(channels: 2), nodes: nodes)
+        }
+    }
+
     @Test("Parameters of a layer have unique names without full stops, which are the names of stored scales")
     func names() throws {
         expectError(
