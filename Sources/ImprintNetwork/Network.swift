@@ -34,13 +34,18 @@ public struct Network: Hashable, Sendable {
     /// For each node, the indices of its inputs in `nodes`; −1 is the network's input.
     let sources: [[Int]]
 
-    /// Creates a network and checks it.
-    /// - Throws: `NetworkError` if names, connections or shapes are not consistent, or if a custom layer has no inputs, an output or parameters
-    ///   with sizes below 1, or parameters without unique names.
+    /// The largest number of nodes, because the time to plan the memory grows with the square of it.
+    static let mostNodes = 1 << 14
+
+    /// Creates a network of at most 16,384 nodes and checks it.
+    /// - Throws: `NetworkError` if there are more nodes, if names, connections or shapes are not consistent, or if a custom layer has no inputs,
+    ///   an output or parameters with sizes below 1, or parameters without unique names.
     public init(name: String, input: TensorShape, nodes: [Node]) throws(NetworkError) {
         try check("network", "input", input, min(input.height, input.width, input.channels) >= 1, "positive sizes")
         try checkCount("network", "input", [input.height, input.width, input.channels])
         guard !nodes.isEmpty else { throw .empty(network: name) }
+        try check(
+            "network", "number of nodes", nodes.count, nodes.count <= Self.mostNodes, "at most \(Self.mostNodes)")
         var indices = [Network.inputName: -1]
         var shapes: [TensorShape] = []
         var sources: [[Int]] = []

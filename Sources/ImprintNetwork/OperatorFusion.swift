@@ -29,13 +29,16 @@ struct OperatorFusion {
     private let readers: [[Int]]
     /// Whether the gradient of a node's output is needed.
     private let needsGradient: [Bool]
+    /// The nodes that belong to a chain.
+    private var alreadyFused = Set<Int>()
 
     /// - Parameter quantization: The quantization of the network; it applies if the options ask for predictions in int8.
     static func operations(
         of network: Network, layout: ParameterLayout, quantization: Quantization?, options: ExecutionPlan.Options
     ) -> [PlanOperation] {
-        let fusion = OperatorFusion(network, options)
-        let operations = fusion.operations(fusion.fused(fusion.singleNodes()), layout)
+        var fusion = OperatorFusion(network, options)
+        let groups = fusion.fusedGroups()
+        let operations = fusion.operations(groups, layout)
         guard let quantization, options.usesInt8 else { return operations }
         return QuantizedOperations.converted(operations, of: network, quantization, options: options)
     }
@@ -66,13 +69,12 @@ struct OperatorFusion {
     }
 
     /// Fuses convolutions and batch normalizations with the layers that follow, if no other node reads the intermediate outputs.
-    private func fused(_ groups: [Group]) -> [Group] {
-        var groups = groups
-        var alreadyFused = Set<Int>()
+    private mutating func fusedGroups() -> [Group] {
+        var groups = singleNodes()
         // In reverse order, the later of two branches is fused with the sum that joins them: the other branch is computed before.
         for node in network.nodes.indices.reversed() where !alreadyFused.contains(node) {
             let layer = network.nodes[node].layer
-            var chain = Chain(start: node, isInferenceOnly: isInferenceOnly(node), alreadyFused: alreadyFused)
+            var chain = Chain(start: node, isInferenceOnly: isInferenceOnly(node))
             if let convolution = layer as? Convolution, chain.isInferenceOnly {
                 let normalization = fuse(BatchNormalization.self, into: &chain)
                 fuseSum(into: &chain)
@@ -108,17 +110,14 @@ struct OperatorFusion {
         var nodes: [Int]
         /// See `OperatorFusion.isInferenceOnly(_:)`.
         let isInferenceOnly: Bool
-        /// The nodes that belong to another chain.
-        let alreadyFused: Set<Int>
         /// The node that the fused sum reads besides the chain.
         var shortcut: Int?
         /// The fused activation.
         var activation = ClampActivation.none
 
-        init(start: Int, isInferenceOnly: Bool, alreadyFused: Set<Int>) {
+        init(start: Int, isInferenceOnly: Bool) {
             nodes = [start]
             self.isInferenceOnly = isInferenceOnly
-            self.alreadyFused = alreadyFused
         }
     }
 
@@ -127,10 +126,10 @@ struct OperatorFusion {
         _ kind: Kind.Type, into chain: inout Chain, where isFusible: (Kind) -> Bool = { _ in true }
     ) -> Kind? {
         let last = chain.nodes[chain.nodes.count - 1]
-        guard readers[last].count == 1, let reader = readers[last].first, !chain.alreadyFused.contains(reader),
+        guard readers[last].count == 1, let reader = readers[last].first, !alreadyFused.contains(reader),
+            let layer = network.nodes[reader].layer as? Kind, isFusible(layer),
             !hasParameters(reader) || isFrozen(reader) == isFrozen(chain.nodes[0]),
-            isInferenceOnly(reader) == chain.isInferenceOnly,
-            let layer = network.nodes[reader].layer as? Kind, isFusible(layer)
+            isInferenceOnly(reader) == chain.isInferenceOnly
         else { return nil }
         chain.nodes.append(reader)
         return layer

@@ -97,6 +97,19 @@ import Testing
         }
     }
 
+    @Test("A network has at most 16,384 nodes")
+    func nodes() throws {
+        let nodes = (0..<16_384).map { index in
+            Network.Node(name: "\(index)", layer: ReLU(), inputs: [index == 0 ? Network.inputName : "\(index - 1)"])
+        }
+        let input = TensorShape(channels: 1)
+        #expect(try Network(name: "net", input: input, nodes: nodes).nodes.count == 16_384)
+        let more = nodes + [Network.Node(name: "last", layer: ReLU(), inputs: ["16383"])]
+        let error = NetworkError.invalidProperty(
+            layer: "network", property: "number of nodes", found: "16385", expected: "at most 16384")
+        #expect(throws: error) { try Network(name: "net", input: input, nodes: more) }
+    }
+
     @Test("Ready-made networks with invalid sizes are rejected", arguments: Network.readyMadeNames)
     func readyMade(_ name: String) {
         for size in [Int.min, -1, 0, 1] + Self.huge {
