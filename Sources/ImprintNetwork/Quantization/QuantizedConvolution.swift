@@ -75,9 +75,7 @@ struct QuantizedConvolution: LayerKernel {
         let window: imprint_window
         let channels: Int
         let isCopy: Bool
-        var height: Int { Int(window.height + window.padding_top + window.padding_bottom) }
         var width: Int { Int(window.width + window.padding_left + window.padding_right) }
-        var byteCount: Int { height * width * channels }
         var rowStep: Int { width * channels }
     }
 
