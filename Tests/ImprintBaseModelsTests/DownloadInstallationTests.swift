@@ -3,6 +3,7 @@ import ImprintBaseModels
 import ImprintCore
 import ImprintStore
 import ImprintTraining
+import Synchronization
 import TestSupport
 import Testing
 
@@ -137,6 +138,32 @@ import Testing
             await #expect(throws: CancellationError.self) { try await task.value }
             #expect(try bases.installed.isEmpty)
             #expect(installer.resumableByteCount(of: "model") == 900)
+        }
+    }
+
+    @Test("A progress closure can cancel its installation", arguments: [nil, 900])
+    func cancelInProgress(stallsAfter byteCount: Int?) async throws {
+        let model = try SmallModel(seed: 1)
+        let server = try RawServer { request, connection in
+            connection.sendFile(model.bytes, tag: "\"1\"", for: request, cutAfter: byteCount)
+            if byteCount != nil { connection.waitForEnd() }
+        }
+        defer { server.stop() }
+        try await withBases { bases, _ in
+            let installer = installer(bases)
+            let running = Mutex<Task<InstalledBase, any Error>?>(nil)
+            let task = Task {
+                try await installer.install(from: server.url, sha256: model.sha256) { event in
+                    guard case .downloading = event else { return }
+                    // The first bytes may arrive before the task is known.
+                    while running.withLock({ $0 == nil }) { usleep(1000) }
+                    running.withLock { $0 }?.cancel()
+                }
+            }
+            running.withLock { $0 = task }
+            await #expect(throws: CancellationError.self) { try await task.value }
+            let installed = try bases.installed
+            #expect(installed.isEmpty)
         }
     }
 

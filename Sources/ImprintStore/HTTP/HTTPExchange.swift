@@ -1,5 +1,6 @@
 package import Dispatch
 package import Foundation
+internal import ImprintCore
 internal import Synchronization
 
 /// One request, whose response is streamed chunk by chunk and never held in memory.
@@ -29,6 +30,8 @@ package final class HTTPExchange: Sendable {
     private let onData: @Sendable (Data) throws -> Void
     /// The lock is held during callbacks, so that no callback runs after the end.
     private let state = Mutex(State.idle)
+    /// A cancelled exchange calls no further callback, even before it has ended.
+    private let cancellation = CancellationFlag()
 
     /// - Parameters:
     ///   - onResponse: Receives the header of a response that is not a redirect.
@@ -43,7 +46,7 @@ package final class HTTPExchange: Sendable {
 
     /// Sends the request and waits for the end.
     /// - Throws: The errors of `onResponse` and `onData`, `HTTPError` if the connection fails or the response is invalid, `StoreError` if
-    ///   the server is too slow.
+    ///   the server is too slow, `CancellationError` if the task is cancelled.
     package func run(
         _ request: HTTPRequest, until deadline: DispatchTime, _ limits: DownloadLimits
     ) async throws -> Outcome {
@@ -55,7 +58,8 @@ package final class HTTPExchange: Sendable {
         var timers: [any DispatchSourceTimer] = []
         defer { for timer in timers { timer.cancel() } }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
+            try Task.checkCancellation()
+            return try await withCheckedThrowingContinuation { continuation in
                 do {
                     try begin(continuation, request, until: deadline, limits)
                 } catch {
@@ -66,8 +70,12 @@ package final class HTTPExchange: Sendable {
                 transfer.start()
             }
         } onCancel: {
-            end(.failure(CancellationError()))
-            transfer.cancel()
+            cancellation.set()
+            // A callback that cancels the task runs this handler while its thread holds the lock, so another thread waits for the lock.
+            DispatchQueue.global().async { [self] in
+                end(.failure(CancellationError()))
+                transfer.cancel()
+            }
         }
     }
 
@@ -128,6 +136,7 @@ package final class HTTPExchange: Sendable {
         let result = state.withLock { state -> Result<Bool, any Error> in
             guard case .running(let continuation, var received) = state else { return .success(false) }
             do {
+                try cancellation.check()
                 try body(&received)
                 state = .running(continuation, received)
                 return .success(true)
