@@ -26,7 +26,7 @@ public enum FleetEvent: Sendable, Equatable {
         public let round: Int?
         /// The number of photos.
         public let photoCount: Int
-        /// The Euclidean norm of the client update before clipping.
+        /// The Euclidean norm of the client update before clipping; 0 if training diverged, so that the device sends only noise.
         public let norm: Double
         /// Whether the client update was scaled down to `FleetConfiguration.clip`.
         public let isClipped: Bool

@@ -1,4 +1,5 @@
 import Foundation
+import ImprintCore
 import ImprintImages
 import TestSupport
 import Testing
@@ -111,6 +112,44 @@ import Testing
         #expect(abs(try #require(weak) - (once + 16)) < 1e-9)
         let none = UpdatePrivacy(clip: nil, noise: nil, delta: 1e-5).addingAnswer(to: once)
         #expect(none == nil && privacy.addingAnswer(to: none) == nil && privacy.epsilon(squaredLoss: none) == nil)
+    }
+
+    @Test("Instead of a change that is not finite, a device sends only noise", arguments: [Float.nan, .infinity])
+    func notFinite(_ value: Float) {
+        let privacy = UpdatePrivacy(clip: 1, noise: 2, delta: 1e-5)
+        func release(_ change: HeadChange) -> UpdatePrivacy.Release {
+            var stream = RandomStream(seed: 1, "noise")
+            return privacy.release(change, &stream)
+        }
+        let zeros = HeadChange(weights: [0, 0, 0], biases: [0])
+        for change in [
+            HeadChange(weights: [1, value, 2], biases: [0]), HeadChange(weights: [1, 1, 2], biases: [-value]),
+        ] {
+            let released = release(change)
+            #expect(released == release(zeros) && released.change != zeros && released.norm == 0)
+        }
+    }
+
+    @Test("If training diverges, a device with noise sends only noise, and another device fails") func diverged()
+        throws
+    {
+        try withTemporaryFolder { folder in
+            let fixture = try FleetFixture(folder)
+            let content = try fixture.content()
+            let open = try fixture.device(clip: 1, diverges: true)
+            #expect(throws: ImprintError.personalizationDiverged) {
+                _ = try open.answer("train", content, squaredLoss: 0)
+            }
+            let device = try fixture.device(clip: 1, noise: 1, diverges: true)
+            let answer = try device.answer("train", content, squaredLoss: 0)
+            let sent = try change(answer.content)
+            #expect((sent.weights + sent.biases).allSatisfy { $0.isFinite && $0 != 0 } && answer.usesPhotos)
+            guard case .trained(let training) = answer.event else {
+                Issue.record("\(answer.event)")
+                return
+            }
+            #expect(training.norm == 0 && !training.isClipped && training.epsilon != nil)
+        }
     }
 
     @Test("An evaluation measures the server's model on the validation photos") func evaluation() throws {

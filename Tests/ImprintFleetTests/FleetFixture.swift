@@ -42,15 +42,18 @@ struct FleetFixture {
 
     var channels: Int { model.headShape!.channels }
 
-    func training() throws -> LocalTraining {
-        try LocalTraining(classifier, photos, configuration: PersonalizationConfiguration())
+    func training(diverges: Bool = false) throws -> LocalTraining {
+        var configuration = PersonalizationConfiguration()
+        // The product of the penalty and the number of channels overflows.
+        if diverges { configuration.penalty = .greatestFiniteMagnitude }
+        return try LocalTraining(classifier, photos, configuration: configuration)
     }
 
     func device(
-        clip: Double? = nil, noise: Double? = nil, validates: Bool = false
+        clip: Double? = nil, noise: Double? = nil, validates: Bool = false, diverges: Bool = false
     ) throws -> FleetDevice {
         try FleetDevice(
-            model, training(), validation: validates ? training() : nil,
+            model, training(diverges: diverges), validation: validates ? training() : nil,
             privacy: UpdatePrivacy(clip: clip, noise: noise, delta: 1e-5))
     }
 

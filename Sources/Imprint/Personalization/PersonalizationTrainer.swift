@@ -48,18 +48,22 @@ struct PersonalizationTrainer {
 
     /// Trains a personalization.
     /// - Returns: The personalization; the initial one, if any, if there are no examples.
-    /// - Throws: `ImprintError.personalizationDiverged` if a parameter is not finite at the end.
+    /// - Throws: `ImprintError.personalizationDiverged` if a parameter is not finite at the end, or is beyond the range of float16.
     func run(
         shouldStop: () throws -> Bool, onStep: ((PersonalizationProgress.Step) -> Void)? = nil
     ) throws -> Personalization? {
         guard !data.examples.isEmpty else { return data.initial }
         let start = try start()
+        let personalization: Personalization
         do {
-            return configuration.blocks == 0
+            personalization =
+                configuration.blocks == 0
                 ? try trainHead(start, shouldStop, onStep) : try trainBlocks(start, shouldStop, onStep)
         } catch is TrainingDivergedError {
             throw ImprintError.personalizationDiverged
         }
+        guard personalization.isFinite else { throw ImprintError.personalizationDiverged }
+        return personalization
     }
 
     private func trainHead(

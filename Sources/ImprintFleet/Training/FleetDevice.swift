@@ -65,9 +65,9 @@ struct FleetDevice: Sendable {
     private func train(_ content: RecordDictionary, squaredLoss: Double?) throws -> Answer {
         let received = try change(in: content)
         let start = try model.personalization(received)
-        let trained = model.headChange(try training.train(from: start))
         // The start is rounded to float16, so subtract the rounded values.
         let rounded = model.headChange(start)
+        let trained = try trainedChange(from: start) ?? rounded
         let release = privacy.release(
             HeadChange(
                 weights: zip(trained.weights, rounded.weights).map { $0 - $1 },
@@ -97,6 +97,15 @@ struct FleetDevice: Sendable {
                     round: round(content), photoCount: training.photoCount, norm: release.norm,
                     isClipped: release.isClipped,
                     epsilon: privacy.epsilon(squaredLoss: privacy.addingAnswer(to: squaredLoss)))), usesPhotos: true)
+    }
+
+    /// Trains the head; with noise, returns nil if training diverges, because an error would depend on the photos.
+    private func trainedChange(from start: Personalization) throws -> HeadChange? {
+        do {
+            return model.headChange(try training.train(from: start))
+        } catch ImprintError.personalizationDiverged where privacy.noise != nil {
+            return nil
+        }
     }
 
     private func evaluate(_ content: RecordDictionary) throws -> Answer {

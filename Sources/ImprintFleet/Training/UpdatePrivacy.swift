@@ -12,11 +12,14 @@ struct UpdatePrivacy: Sendable {
     /// A client update that may leave the device: Δ · min(1, C / ‖Δ‖) + N(0, (z C)²).
     struct Release: Equatable {
         var change: HeadChange
-        /// The norm before clipping.
+        /// The norm before clipping; 0 for a change that is not finite.
         let norm: Double
         let isClipped: Bool
     }
 
+    /// Returns the change that may leave the device; for a change that is not finite, that of no change.
+    ///
+    /// Clipping would turn infinite values into NaN, which noise does not hide. An error would reveal that training on these photos diverged.
     func release(_ change: HeadChange) -> Release {
         var generator = SystemRandomNumberGenerator()
         return release(change, &generator)
@@ -24,6 +27,10 @@ struct UpdatePrivacy: Sendable {
 
     func release(_ change: HeadChange, _ generator: inout some RandomNumberGenerator) -> Release {
         let norm = (change.weights + change.biases).reduce(0.0) { $0 + Double($1) * Double($1) }.squareRoot()
+        guard norm.isFinite else {
+            let zeros = HeadChange(weights: change.weights.map { _ in 0 }, biases: change.biases.map { _ in 0 })
+            return release(zeros, &generator)
+        }
         let scale = clip.map { norm > $0 ? $0 / norm : 1 } ?? 1
         let deviation = (noise ?? 0) * (clip ?? 0)
         func released(_ values: [Float]) -> [Float] {

@@ -313,6 +313,12 @@ import Testing
         configuration.penalty = .greatestFiniteMagnitude
         try check(configuration) { try $0.teach(photos[0], as: "left") }
         configuration = PersonalizationConfiguration()
+        // The initial bias of the label is about half of the norm of its features, and float16 ends at 65,504.
+        try check(configuration) { session in
+            let count = try session.base.runtime.featureCount(blocks: 0)
+            let features = [Float](repeating: 1e10, count: count)
+            try session.add([Example(evidence: .isLabel("stripes"), views: [features])])
+        }
         configuration.blocks = 1
         try check(configuration) { session in
             let count = try session.base.runtime.featureCount(blocks: 1)
