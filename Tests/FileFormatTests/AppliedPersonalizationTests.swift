@@ -270,6 +270,26 @@ import Testing
         #expect(result.parameters["head.bias"] == (model.parameters["head.bias"] ?? []) + [column.bias])
     }
 
+    @Test("A head that does not have one output per label rejects every personalization") func headOfOtherSize() throws
+    {
+        // Two layers compute the outputs, like the heat maps and the boxes of a detector.
+        var builder = NetworkBuilder(name: "split", input: TensorShape(height: 2, width: 2, channels: 3))
+        builder.add(GlobalAveragePool(), named: "mean")
+        builder.add(Convolution(outputChannels: 2, kernelSize: 1), named: "head")
+        builder.add(Convolution(outputChannels: 1, kernelSize: 1), named: "rest", to: ["mean"])
+        builder.add(Concat(), named: "output", to: ["head", "rest"])
+        let network = try builder.network()
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b", "c"],
+            preprocessing: Preprocessing(width: 2, height: 2))
+        for columns in [[], [.sample("c", 3)]] as [[Personalization.Column]] {
+            let error = #expect(throws: ModelFileError.self) {
+                try model.personalized(with: personalization(of: model, columns))
+            }
+            #expect(error?.description.contains("the model has a head with 2 outputs for 3 labels") == true)
+        }
+    }
+
     @Test("A model without a head rejects every personalization, even an empty one") func noHead() throws {
         var builder = NetworkBuilder(name: "headless", input: TensorShape(height: 2, width: 2, channels: 3))
         builder.add(GlobalAveragePool())

@@ -142,6 +142,44 @@ import Testing
     }
 
     @Test(
+        "A head that does not have one output per logo, and a detector without logos, are rejected",
+        arguments: [(5, ["crest"], "a head with 5 outputs for 1 logo"), (4, [], "no logo, expected at least one")]
+            as [(Int, [String], String)])
+    func outputsOfHead(maps: Int, logos: [String], text: String) throws {
+        // The rules claim that the last four heat maps are boxes, but a layer of its own computes boxes.
+        let names = (0..<maps).map { "logo \($0)" }
+        let model = try model(head(names.map { .init(label: $0) }), labels: names + ["other"], maps: maps)
+        let rules = Self.headJSON(logos.map { Self.logo($0) }.joined(separator: ","))
+            .replacing("{\"levels\"", with: "{\"boxes\":true,\"levels\"")
+        try withChanged(
+            model, metadata: ["imprint.spotting": rules, "imprint.labels": json(logos + ["other"])]
+        ) { file in
+            let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
+            #expect(error?.description.contains(text) == true, "\(String(describing: error))")
+        }
+    }
+
+    @Test("Detectors with boxes and added logos can be read", arguments: [false, true])
+    func addedLogo(regressesBoxes: Bool) throws {
+        var rules = twoLogos
+        rules.regressesBoxes = regressesBoxes
+        let network = try Network.logoDetector(logos: 2, regressesBoxes: regressesBoxes)
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 2), labels: Self.labels,
+            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill), detector: rules)
+        let personalization = Personalization(
+            base: try model.identity, addedLabels: ["new"], columns: [.sample("new", 128)],
+            record: .init(examples: [:]))
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "m.imprint")
+            for detector in [model, try model.personalized(with: personalization)] {
+                try detector.write(to: file)
+                #expect(try ModelFile(contentsOf: file).labels == detector.labels)
+            }
+        }
+    }
+
+    @Test(
         "Exactly one label is not a logo",
         arguments: [
             (["crest", "leaf"], "0 labels besides the logos, expected one"),

@@ -109,13 +109,16 @@ extension HeadRuntime {
 extension ModelFile {
     /// Splits the network into the feature extractor and the tail that personalization may change: the last blocks and the head.
     /// - Parameter blocks: The number of blocks before the head that belong to the tail.
+    /// - Throws: `ImprintError.noHead` if the network has no head with an output for each label, `ImprintError.invalidSetting` for other blocks.
     func split(blocks: Int) throws -> (features: Network, tail: Network) {
         let maximum = network.maximumAdaptedBlocks
         guard (0...maximum).contains(blocks) else {
             throw ImprintError.invalidSetting(
                 name: "blocks", found: "\(blocks)", expected: "0 to \(maximum) for the network \"\(network.name)\"")
         }
-        guard let parts = try network.split(beforeLast: blocks) else {
+        guard head.problem(headOf: network, labels: labels) == nil,
+            let parts = try network.split(beforeLast: blocks)
+        else {
             throw ImprintError.noHead(network: network.name)
         }
         return parts

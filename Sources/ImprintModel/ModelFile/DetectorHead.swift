@@ -133,6 +133,7 @@ public struct DetectorHead: Codable, Hashable, Sendable {
             return
                 "\(counted(logos.count, "logo"))\(regressesBoxes ? " and boxes" : "") for a network with \(counted(maps, "output channel"))"
         }
+        guard !logos.isEmpty else { return "no logo, expected at least one" }
         var remaining = Set(labels)
         for logo in logos {
             guard logo.slope > 0, logo.slope.isFinite, logo.offset.isFinite else {

@@ -48,7 +48,7 @@ package func checkFit(
                 key: ModelFileKey.detector, reason: "the network does not accept colour images of any size")
         }
         if let problem = detector.problem(maps: network.output.channels, labels: labels)
-            ?? detector.strideProblem(network)
+            ?? detector.strideProblem(network) ?? head.problem(headOf: network, labels: labels)
         {
             throw .invalidMetadata(key: ModelFileKey.detector, reason: problem)
         }

@@ -1,4 +1,5 @@
-internal import ImprintNetwork
+internal import ImprintCore
+package import ImprintNetwork
 
 /// The kind of a model, which determines how network outputs become classifications.
 ///
@@ -115,6 +116,17 @@ public enum ModelHead: Hashable, Sendable {
 }
 
 extension ModelHead {
+    /// Returns the problem if the layer at `Network.headIndex` does not have one output per label; nil if it does, or without such a layer.
+    ///
+    /// Personalizations change the columns of this layer.
+    /// - Parameter labels: The labels of the model.
+    package func problem(headOf network: Network, labels: [String]) -> String? {
+        guard let index = network.headIndex else { return nil }
+        let (found, expected) = (network.shapes[index].channels, outputLabels(labels).count)
+        guard found != expected else { return nil }
+        return "a head with \(counted(found, "output")) for \(counted(expected, detector == nil ? "label" : "logo"))"
+    }
+
     /// Determines the kind of a classifier from its network.
     init(classifier network: Network) {
         self = network.nodes.last?.layer is Sigmoid ? .sigmoid : .softmax

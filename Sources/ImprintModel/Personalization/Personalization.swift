@@ -278,6 +278,7 @@ extension ModelFile {
     /// Returns the first mismatch between the model and a personalization; nil if they fit.
     private func problem(_ personalization: Personalization) -> String? {
         guard let channels = network.headChannels else { return "the model has no head to personalize" }
+        if let problem = head.problem(headOf: network, labels: labels) { return "the model has \(problem)" }
         let added = personalization.addedLabels
         if let label = added.first(where: Set(labels).contains) {
             return "it adds the label \(label.debugDescription), which the model already has"

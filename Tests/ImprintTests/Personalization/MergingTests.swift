@@ -242,6 +242,30 @@ import Testing
         #expect(try base().merging([mine, other]).userCount == 2)
     }
 
+    @Test("A model whose head does not have one output per label cannot be personalized or merged")
+    func headOfOtherSize() throws {
+        // Two layers compute the outputs, like the heat maps and the boxes of a detector.
+        let network = try Network(
+            name: "split", input: TensorShape(height: 2, width: 2, channels: 3),
+            nodes: [
+                Network.Node(name: "pool", layer: GlobalAveragePool(), inputs: [Network.inputName]),
+                Network.Node(name: "head", layer: Convolution(outputChannels: 2, kernelSize: 1), inputs: ["pool"]),
+                Network.Node(name: "rest", layer: Convolution(outputChannels: 1, kernelSize: 1), inputs: ["pool"]),
+                Network.Node(name: "output", layer: Concat(), inputs: ["head", "rest"]),
+            ])
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 1), labels: ["cat", "dog", "fox"],
+            preprocessing: Preprocessing(width: 2, height: 2, cropAndScale: .scaleFit))
+        let mine = Personalization(
+            base: try model.identity, addedLabels: [],
+            columns: [Personalization.Column(label: "fox", weights: [1, 2, 3], bias: 1)],
+            record: Personalization.Record(examples: ["fox": 1]))
+        let classifier = try ImageClassifier(model)
+        #expect(throws: ModelFileError.self) { try model.merging([mine]) }
+        #expect(throws: ModelFileError.self) { try classifier.personalized(with: mine) }
+        #expect(throws: ImprintError.noHead(network: "split")) { try PersonalizationSession(classifier) }
+    }
+
     @Test(
         "Settings out of range are rejected",
         arguments: [
