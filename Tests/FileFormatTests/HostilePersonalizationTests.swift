@@ -209,6 +209,20 @@ import Testing
         tensors.append(.init(name: name, shape: shape, values: [Float](repeating: value, count: count)))
     }
 
+    @Test("A file with many adapters is read in linear time", .timeLimit(.minutes(1))) func manyAdapters() throws {
+        let adapters = (0..<60_000).map {
+            Personalization.LowRankAdapter(parameter: "layer \($0)", left: [1], right: [1], rank: 1)
+        }
+        let personalization = Personalization(
+            base: sample.base, addedLabels: [], columns: [.sample("dog", 5)], adapters: adapters,
+            record: .init(examples: [:]))
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "me.imprint")
+            try personalization.write(to: url)
+            #expect(try Personalization(contentsOf: url) == personalization)
+        }
+    }
+
     @Test("Empty adapters with any rank are rejected", arguments: [0, 1, huge])
     func emptyAdapters(rank: Int) throws {
         try expectRefused([:], "adapter matrices of shapes") { tensors in

@@ -131,8 +131,10 @@ extension Personalization {
         let found = try file.dataDigest()
         guard found == expected else { throw Problem.damaged(found: found, expected: expected) }
 
+        // A search for each tensor would take quadratic time with a file of many adapters.
+        let tensors = Dictionary(uniqueKeysWithValues: file.header.tensors.map { ($0.name, $0) })
         func matrix(_ name: String, _ axes: Int) throws -> (shape: [Int], values: [Float]) {
-            guard let tensor = file.header.tensors.first(where: { $0.name == name }), tensor.shape.count == axes else {
+            guard let tensor = tensors[name], tensor.shape.count == axes else {
                 throw Problem.invalidMetadata(key: name, reason: "there is no tensor of that name with \(axes) axes")
             }
             return (tensor.shape, try file.values(of: tensor))
@@ -146,7 +148,7 @@ extension Personalization {
                     "\(counted(labels.count, "label")) for \(counted(weights.shape[1], "column")) and \(biases.values.count) biases"
             )
         }
-        let others = file.header.tensors.count - 2
+        let others = tensors.count - 2
         guard others == 2 * changed.count else {
             throw Problem.invalidMetadata(
                 key: Key.adapters,
