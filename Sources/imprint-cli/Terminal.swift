@@ -130,9 +130,8 @@ enum Terminal {
     static func reportText(_ text: String) throws { _ = try print(visible(text, keepsLines: true)) }
 
     private static func json(_ value: some Encodable) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return visibleJSON(String(decoding: try encoder.encode(value), as: UTF8.self))
+        // As in model files, numbers that JSON lacks are strings.
+        visibleJSON(try ImprintModel.json(value))
     }
 
     /// Writes a line to standard output.

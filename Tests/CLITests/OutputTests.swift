@@ -105,6 +105,22 @@ import Testing
         }
     }
 
+    @Test("inspect --json writes numbers that JSON lacks as strings")
+    func numbersBeyondJSON() throws {
+        try withTemporaryFolder { folder in
+            let epoch = EpochMetrics(
+                epoch: 1, loss: .nan, accuracy: 0.5, validationLoss: .infinity, learningRate: 0.1)
+            let record = TrainingRecord(.classifier(ClassifierHyperparameters()), history: [epoch])
+            try brightnessModel(labels: ["a", "b"], weights: [1, 0, 0, 1, 1, 0], training: record)
+                .write(to: folder.appending(path: "m.imprint"))
+            let line = try #require(try imprint("inspect", "m.imprint", "--json", folder: folder).lines.first)
+            let training = try #require(line["training"] as? [String: Any])
+            let history = try #require(training["history"] as? [[String: Any]])
+            #expect(history.count == 1 && history[0]["loss"] as? String == "NaN")
+            #expect(history[0]["validationLoss"] as? String == "Infinity")
+        }
+    }
+
     @Test("Options that need --plan are usage errors without it", arguments: ["--training", "--batch-size 2"])
     func planOptions(_ options: String) throws {
         let run = try shell("$imprint inspect m.imprint \(options)", folder: packageFolder)
