@@ -98,24 +98,23 @@ import Testing
             try model.write(to: url)
             let file = try Safetensors.File(contentsOf: url)
             /// Writes the tensors of the model with some of them replaced.
-            func rewrite(_ changed: [Safetensors.Tensor]) throws {
+            func rewrite(_ changed: [TensorSource]) throws {
                 let names = Set(changed.map(\.name))
                 let others = try file.header.tensors.filter { !names.contains($0.name) }.map { tensor in
                     tensor.elementType == .int8
-                        ? Safetensors.Tensor(
+                        ? TensorSource(
                             name: tensor.name, shape: tensor.shape, int8: [Int8](repeating: 3, count: tensor.count))
-                        : Safetensors.Tensor(
-                            name: tensor.name, shape: tensor.shape, values: try file.values(of: tensor))
+                        : TensorSource(name: tensor.name, shape: tensor.shape, values: try file.values(of: tensor))
                 }
-                _ = try Safetensors.write(others + changed, to: url, checksumKey: ModelFileKey.checksum) { digest in
-                    file.header.metadata.merging([ModelFileKey.digest: digest]) { $1 }
-                }
+                _ = try Safetensors.write(
+                    others + changed, inOrder: false, to: url, checksumKey: ModelFileKey.checksum
+                ) { digest in file.header.metadata.merging([ModelFileKey.digest: digest]) { $1 } }
             }
-            let bias = Safetensors.Tensor(name: "head.bias", shape: [2], int8: [1, 2])
-            let ones: (String, Int, Float) -> Safetensors.Tensor = {
-                Safetensors.Tensor(name: $0, shape: [$1], values: [Float](repeating: $2, count: $1))
+            let bias = TensorSource(name: "head.bias", shape: [2], int8: [1, 2])
+            let ones: (String, Int, Float) -> TensorSource = {
+                TensorSource(name: $0, shape: [$1], values: [Float](repeating: $2, count: $1))
             }
-            let cases: [([Safetensors.Tensor], String)] = [
+            let cases: [([TensorSource], String)] = [
                 (
                     [bias, ones("head.bias.factor", 2, 1), ones("head.bias.inputScale", 2, 1)],
                     "only weights of convolutions and dense layers"
@@ -125,7 +124,7 @@ import Testing
                 ([ones("first.weight.inputScale", 3, -1)], "must be 3 finite numbers above 0"),
                 ([ones("first.weight.factor", 20, -1)], "a scale is negative"),
                 (
-                    [Safetensors.Tensor(name: "first.weight.inputScale", shape: [3, 1], values: [1, 1, 1])],
+                    [TensorSource(name: "first.weight.inputScale", shape: [3, 1], values: [1, 1, 1])],
                     "expected an F32 vector"
                 ),
             ]

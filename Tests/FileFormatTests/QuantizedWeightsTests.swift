@@ -17,8 +17,37 @@ private func quantizableModel(rehearsal: Rehearsal? = nil) throws -> ModelFile {
         preprocessing: sample.preprocessing, training: sample.training, base: sample.base, rehearsal: rehearsal)
 }
 
+extension TensorSource {
+    /// Creates a source for a tensor of floats; without a precision, it is stored as float32.
+    init(name: String, shape: [Int], values: [Float], precision: Safetensors.Precision? = nil) {
+        self.init(
+            Safetensors.Tensor(name: name, shape: shape, values: values, precision: precision), as: .float32)
+    }
+
+    /// Creates a source for a tensor of integers.
+    init(name: String, shape: [Int], int8 values: [Int8]) {
+        self.init(name, shape: shape, .int8) { body in try values.withUnsafeBytes(body) }
+    }
+}
+
 /// Model files with int8 weights.
 @Suite struct QuantizedWeightsTests {
+    /// Returns the integers and scales that a file stores for weights [inputs, outputs].
+    private func quantized(_ weights: [Float], outputs: Int) throws -> (integers: [Int8], scales: [Float]) {
+        let layer = Dense(outputChannels: outputs, hasBias: false)
+        let network = try Network(
+            name: "dense", input: TensorShape(channels: weights.count / outputs),
+            nodes: [Network.Node(name: "head", layer: layer, inputs: [Network.inputName])])
+        let parameters = try Parameters(ParameterLayout(network))
+        parameters["head.weight"] = weights
+        let tensors = QuantizedWeights.tensors(of: try #require(parameters.layout["head.weight"]), in: parameters)
+        #expect(tensors.map(\.name) == ["head.weight", "head.weight.factor"])
+        var (integers, scales): ([Int8], [Float]) = ([], [])
+        try tensors[0].forEachPart(of: "integers") { integers += $0.bindMemory(to: Int8.self) }
+        try tensors[1].forEachPart(of: "scales") { scales += $0.bindMemory(to: Float.self) }
+        return (integers, scales)
+    }
+
     @Test("The error of int8 weights is at most half a scale, and everything else is bitwise identical")
     func roundTrip() throws {
         let rehearsal = Rehearsal(features: (0..<64).map { Float($0) / 8 }, labels: [1])
@@ -92,7 +121,7 @@ private func quantizableModel(rehearsal: Rehearsal? = nil) throws -> ModelFile {
     }
 
     @Test("Each output has its own scale; values round to nearest, ties to even")
-    func rounding() {
+    func rounding() throws {
         // Four outputs: a largest value of 127, of 254, only zeros, and values too small for a scale.
         let weights: [Float] = [
             127, -254, 0, 0x1p-133,
@@ -100,11 +129,11 @@ private func quantizableModel(rehearsal: Rehearsal? = nil) throws -> ModelFile {
             -3.5, 254, 0, 0,
             -1.4, -5, 0, 0,
         ]
-        let rounded = weights.withUnsafeBufferPointer { QuantizedWeights(rounding: $0, outputs: 4) }
+        let rounded = try quantized(weights, outputs: 4)
         #expect(rounded.scales == [1, 2, 0, 0])
         #expect(rounded.integers == [127, -127, 0, 0, 2, 2, 0, 0, -4, 127, 0, 0, -1, -2, 0, 0])
         let largest: [Float] = [.greatestFiniteMagnitude, -.greatestFiniteMagnitude]
-        let limits = largest.withUnsafeBufferPointer { QuantizedWeights(rounding: $0, outputs: 1) }
+        let limits = try quantized(largest, outputs: 1)
         #expect(limits.integers == [127, -127] && limits.scales.allSatisfy(\.isFinite))
     }
 
@@ -298,43 +327,27 @@ private func quantizableModel(rehearsal: Rehearsal? = nil) throws -> ModelFile {
         return report
     }
 
-    private func replace(_ tensors: inout [Safetensors.Tensor], _ tensor: Safetensors.Tensor) {
+    private func replace(_ tensors: inout [TensorSource], _ tensor: TensorSource) {
         tensors.removeAll { $0.name == tensor.name }
         tensors.append(tensor)
     }
 
-    /// Returns the two tensors that store a parameter in an int8 file.
-    private func quantized(_ entry: ParameterLayout.Entry, _ parameters: Parameters) -> [Safetensors.Tensor] {
-        let shape = entry.parameter.shape
-        let outputs = shape[shape.count - 1]
-        let rounded = parameters.withValues(of: entry) {
-            QuantizedWeights(rounding: UnsafeBufferPointer($0), outputs: outputs)
-        }
-        return [
-            .init(name: entry.name, shape: shape, int8: rounded.integers),
-            .init(name: "\(entry.name).factor", shape: [outputs], values: rounded.scales, precision: .float32),
-        ]
-    }
-
     /// Returns the error of the int8 sample file after changing tensors and metadata.
     private func error(
-        metadata changes: [String: String] = [:], tensors change: (inout [Safetensors.Tensor]) -> Void = { _ in }
+        metadata changes: [String: String] = [:], tensors change: (inout [TensorSource]) -> Void = { _ in }
     ) throws -> ModelFileError? {
         let model = try quantizableModel()
         var tensors = model.parameters.layout.entries.flatMap { entry in
             QuantizedWeights.suits(entry.parameter)
-                ? quantized(entry, model.parameters)
-                : [
-                    Safetensors.Tensor(
-                        name: entry.name, shape: entry.parameter.shape, values: model.parameters[entry.name] ?? [])
-                ]
+                ? QuantizedWeights.tensors(of: entry, in: model.parameters)
+                : [TensorSource(entry, of: model.parameters, as: .float32)]
         }
         change(&tensors)
         return try withTemporaryFolder { folder in
             let url = folder.appending(path: "model.imprint")
             try model.write(to: url, as: .int8)
             let metadata = try Safetensors.File(contentsOf: url).header.metadata
-            try Safetensors.write(tensors, to: url) { digest in
+            try Safetensors.write(tensors, inOrder: false, to: url, checksumKey: nil) { digest in
                 metadata.merging(["imprint.digest": digest]) { $1 }.merging(changes) { $1 }
             }
             return #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: url) }

@@ -5,18 +5,8 @@ import ImprintNetwork
 /// The scale is the largest |w| of the output, divided by 127, and q = w / scale is rounded to nearest, ties to even. So the error of a weight
 /// is at most half a scale. Weights are not clipped. Source: symmetric per-channel quantization (Krishnamoorthi, "Quantizing deep
 /// convolutional networks for efficient inference", 2018).
-struct QuantizedWeights {
-    /// The quantized weights, −127…127, in the order of the weights.
-    let integers: [Int8]
-    /// The scale of each output; outputs are the last axis.
-    let scales: [Float]
-
-    /// Quantizes weights [inputs, outputs] in row-major order.
-    init(rounding weights: UnsafeBufferPointer<Float>, outputs: Int) {
-        self.init(rounding: weights, by: Self.scales(for: weights, outputs: outputs))
-    }
-
-    /// Returns the scale of each output.
+enum QuantizedWeights {
+    /// Returns the scale of each output for weights [inputs, outputs] in row-major order.
     private static func scales(for weights: UnsafeBufferPointer<Float>, outputs: Int) -> [Float] {
         var largest = [Float](repeating: 0, count: outputs)
         for row in stride(from: 0, to: weights.count, by: outputs) {
@@ -29,10 +19,10 @@ struct QuantizedWeights {
         }
     }
 
-    /// Quantizes whole rows of weights with the given scales.
-    private init(rounding weights: UnsafeBufferPointer<Float>, by scales: [Float]) {
+    /// Quantizes whole rows of weights with the given scales, to −127…127.
+    private static func integers(rounding weights: UnsafeBufferPointer<Float>, by scales: [Float]) -> [Int8] {
         let outputs = scales.count
-        integers = [Int8](unsafeUninitializedCapacity: weights.count) { integers, count in
+        return [Int8](unsafeUninitializedCapacity: weights.count) { integers, count in
             for row in stride(from: 0, to: weights.count, by: outputs) {
                 for output in 0..<outputs {
                     let scale = scales[output]
@@ -42,7 +32,6 @@ struct QuantizedWeights {
             }
             count = weights.count
         }
-        self.scales = scales
     }
 }
 
@@ -70,7 +59,7 @@ extension QuantizedWeights {
                 let length = max(EncodedFloats.partLength / outputs, 1) * outputs
                 for start in stride(from: 0, to: weights.count, by: length) {
                     let rows = UnsafeBufferPointer(rebasing: weights[start..<min(start + length, weights.count)])
-                    try QuantizedWeights(rounding: rows, by: scales).integers.withUnsafeBytes(body)
+                    try QuantizedWeights.integers(rounding: rows, by: scales).withUnsafeBytes(body)
                 }
             }
         }

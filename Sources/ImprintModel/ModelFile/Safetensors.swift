@@ -95,8 +95,6 @@ public enum Safetensors {
         package let values: [Float]
         /// The precision in which they are stored; nil for the precision of the file.
         package let precision: Precision?
-        /// Whether the values are integers that are stored as signed 8 bits.
-        let isInt8: Bool
 
         /// Creates a tensor.
         package init(name: String, shape: [Int], values: [Float], precision: Precision? = nil) {
@@ -107,24 +105,6 @@ public enum Safetensors {
             self.shape = shape
             self.values = values
             self.precision = precision
-            isInt8 = false
-        }
-
-        /// Creates an int8 tensor.
-        init(name: String, shape: [Int], int8 values: [Int8]) {
-            precondition(
-                shape.reduce(1, *) == values.count,
-                "the tensor \(name) of shape \(shape) cannot hold \(values.count) values")
-            self.name = name
-            self.shape = shape
-            self.values = values.map(Float.init)
-            precision = nil
-            isInt8 = true
-        }
-
-        /// Returns the element type in a file of the given precision.
-        func elementType(in precision: Precision) -> ElementType {
-            isInt8 ? .int8 : (self.precision ?? precision).elementType
         }
     }
 }

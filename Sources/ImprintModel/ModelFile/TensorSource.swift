@@ -22,19 +22,9 @@ struct TensorSource {
 
     /// Creates a source for a tensor in memory; `precision` applies to tensors that do not specify one.
     init(_ tensor: Safetensors.Tensor, as precision: Safetensors.Precision) {
-        let elementType = tensor.elementType(in: precision)
-        self.init(tensor.name, shape: tensor.shape, elementType) { body in
-            if elementType == .int8 {
-                let length = EncodedFloats.partLength
-                for start in stride(from: 0, to: tensor.values.count, by: length) {
-                    try tensor.values[start..<min(start + length, tensor.values.count)].map { Int8($0) }
-                        .withUnsafeBytes(body)
-                }
-            } else {
-                try tensor.values.withUnsafeBufferPointer {
-                    try EncodedFloats.forEachPart(of: $0, as: tensor.precision ?? precision, body)
-                }
-            }
+        let precision = tensor.precision ?? precision
+        self.init(tensor.name, shape: tensor.shape, precision.elementType) { body in
+            try tensor.values.withUnsafeBufferPointer { try EncodedFloats.forEachPart(of: $0, as: precision, body) }
         }
     }
 
