@@ -102,13 +102,21 @@ import Testing
         }
     }
 
-    @Test("Calibrated and personalized models keep the features") func kept() throws {
+    @Test("Calibrated and personalized models keep the features, unless adapters change the layers that compute them")
+    func kept() throws {
         let rehearsal = rehearsal(photos: 4, positions: 2, channels: try channels())
         let model = try model(with: rehearsal)
         #expect(try model.calibrated(2)?.rehearsal == rehearsal)
         let personalization = Personalization(
             base: try model.identity, addedLabels: [], columns: [], record: .init(examples: [:]))
         #expect(try model.personalized(with: personalization).rehearsal == rehearsal)
+        let entry = try #require(model.parameters.layout["conv2.weight"])
+        let columns = try #require(entry.parameter.shape.last)
+        let adapter = Personalization.LowRankAdapter.sample(
+            entry.name, rows: entry.parameter.count / columns, columns: columns, rank: 1)
+        let adapted = Personalization(
+            base: try model.identity, addedLabels: [], columns: [], adapters: [adapter], record: .init(examples: [:]))
+        #expect(try model.personalized(with: adapted).rehearsal == nil)
     }
 
     @Test("Saving features that do not match the model is rejected") func notWritten() throws {

@@ -145,7 +145,8 @@ extension ModelFile {
     /// Returns a new model with a personalization applied.
     ///
     /// `ImageClassifier.personalized(with:)` applies a personalization without copying the model. If the model is quantized, the layers that the
-    /// personalization changes compute in float32.
+    /// personalization changes compute in float32. If the personalization changes layers before the head, the new model has neither replay
+    /// features nor a novelty rule.
     /// - Throws: `ModelFileError` if the personalization was made for another model or does not fit, `NetworkError.outOfMemory`.
     public func personalized(with personalization: Personalization) throws -> ModelFile {
         try check(personalization)
@@ -185,11 +186,12 @@ extension ModelFile {
     ) throws -> ModelFile {
         let adapted = personalization.adapters.compactMap { self.parameters.layout[$0.parameter]?.node }
         parameters.quantization = self.parameters.quantization?.removing(Set(adapted), in: self.network)
+        // Adapters change the features that are replayed, and that the novelty rule was calibrated on.
+        let keepsFeatures = personalization.adapters.isEmpty
         var model = with(
             parameters, network: network, addedLabels: personalization.addedLabels, base: try identity,
-            rehearsal: rehearsal)
-        // Adapters change the features that the rule was calibrated on.
-        if !personalization.adapters.isEmpty { model.novelty = nil }
+            rehearsal: keepsFeatures ? rehearsal : nil)
+        if !keepsFeatures { model.novelty = nil }
         return model
     }
 
