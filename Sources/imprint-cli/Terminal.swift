@@ -192,16 +192,22 @@ struct ProgressBar {
     mutating func draw(_ label: String, fraction: Double, _ details: String...) {
         guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
         let now = clock.now
-        if let drawn, now - drawn < .milliseconds(80), fraction < 1 { return }
+        if let drawn, now - drawn < .milliseconds(80), !(fraction >= 1) { return }
         drawn = now
         func room(_ details: String) -> Int { Terminal.columns - label.count - details.count - 6 }
         let prefixes = (1...details.count).map { details.prefix($0).joined(separator: "  ") }
         let details = prefixes.last { room($0) >= 20 } ?? prefixes[0]
         let room = max(room(details), 4)
-        let done = Int(Double(room) * min(max(fraction, 0), 1))
+        let done = Self.doneCount(fraction, of: room)
         let bar = String(repeating: "=", count: done) + (done < room ? ">" : "")
         let line = "\(label) [\(bar.padding(toLength: room, withPad: " ", startingAt: 0))] \(details)"
         Terminal.draw("\r\u{1B}[2K\(line.prefix(max(Terminal.columns - 1, 1)))")
+    }
+
+    /// Returns how many columns of a bar are done; 0 for NaN, the fraction of 0 out of 0 items.
+    static func doneCount(_ fraction: Double, of columns: Int) -> Int {
+        // NaN is not greater than 0.
+        fraction > 0 ? Int(Double(columns) * min(fraction, 1)) : 0
     }
 
     /// Draws a text instead of a bar, for work of unknown length.

@@ -3,6 +3,8 @@ import ImprintCore
 import TestSupport
 import Testing
 
+@testable import imprint_cli
+
 /// The progress output to terminals and to files.
 @Suite struct TerminalTests {
     private static let training =
@@ -39,6 +41,14 @@ import Testing
             #expect(output.contains("\u{1B}[1mWrote m.imprint\u{1B}[0m"))
             #expect(output.contains("\u{1B}[32mbest\u{1B}[0m") || output.contains("\u{1B}[32m  best\u{1B}[0m"))
         }
+    }
+
+    @Test(
+        "The bar has a length for every fraction, also for 0 out of 0 items",
+        arguments: [(0, 0), (0.5, 10), (1, 20), (1.5, 20), (-1, 0), (.nan, 0), (.infinity, 20), (-.infinity, 0)]
+            as [(Double, Int)])
+    func fractions(fraction: Double, done: Int) {
+        #expect(ProgressBar.doneCount(fraction, of: 20) == done)
     }
 
     @Test(
