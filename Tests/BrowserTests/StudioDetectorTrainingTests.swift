@@ -171,7 +171,8 @@ struct StudioDetectorTrainingTests {
             let sight: Browser.Sight<Artworks> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    .click("#tab-annotate"), .wait("\(Page.text("detector-shortage")) !== ''"),
+                    // The page is ready before it has read the photos.
+                    .click("#tab-annotate"), .wait("document.querySelectorAll('#box-photos li').length === 2"),
                     .note("missing", Page.text("detector-shortage")), .click("#artwork-label"), .type("Leaf"),
                     .note(
                         "dropped",

@@ -148,6 +148,18 @@ import Testing
         }
     }
 
+    @Test("Training that is stopped does not change the model") func stoppedTraining() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
+            try await addExamples(try await StudioClient.enter(studio).client)
+            // A request to stop could arrive after the end of the run.
+            try studio.trainer.start()
+            await studio.trainer.stop()
+            let status = studio.trainer.status
+            #expect(status.stage == .stopped && status.message == "Stopped; the model did not change.")
+            #expect(studio.trainer.classifier == nil && studio.trainer.learned == nil)
+        }
+    }
+
     @Test("Removals expire after ten minutes, and have limits of number and memory") func limits() throws {
         func removal(_ id: Int, bytes: Int = 1) -> ExampleRemoval {
             .example(Example(id: id, photo: Data(count: bytes), thumbnail: Data()), label: "A", index: 0)

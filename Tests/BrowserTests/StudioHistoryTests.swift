@@ -209,6 +209,36 @@ import Testing
         }
     }
 
+    /// Sends no requests until the function `release` is called.
+    ///
+    /// Then, if `window.failures` is set, as many requests fail, and the next ones stay unanswered.
+    private static let controlledRequests = """
+        (() => { const ask = window.fetch, released = new Promise(done => { window.release = done });
+          window.unanswered = 0;
+          window.fetch = async (...parts) => {
+            await released;
+            if (window.failures === undefined) return ask(...parts);
+            if (window.failures > 0) {
+              window.failures -= 1;
+              throw new TypeError('cut') }
+            window.unanswered += 1;
+            return new Promise(() => {}) };
+          return 1 })()
+        """
+
+    /// A script that delays the examples of the page, and thus its model, until the function `release` is called.
+    ///
+    /// Then, two requests for the examples fail before the page gets them.
+    private static let lateModel = """
+        { const ask = window.fetch, released = new Promise(done => { window.release = done }); let failures = 2;
+          window.fetch = async (...parts) => {
+            if (!String(parts[0]).startsWith('examples')) return ask(...parts);
+            await released;
+            failures -= 1;
+            if (failures >= 0) throw new TypeError('cut');
+            return ask(...parts) } }
+        """
+
     private struct Covered: Decodable, Sendable {
         let passed: String
         let pending: String
@@ -234,28 +264,19 @@ import Testing
                     .choose("#file", bright), .wait("\(Page.text("label")) === 'Bright'"),
                     .click("#filter-area-title"), .click("#filter-label"), .type("Dark"), .key("Enter"),
                     .note("passed", Page.text("filter-state")),
-                    .note(
-                        "slow",
-                        """
-                        (() => { const ask = window.fetch; window.fetch = async (...parts) => {
-                          await new Promise(done => setTimeout(done, 1500)); if (window.isCut) throw new TypeError("cut"); return ask(...parts) };
-                          return 1 })()
-                        """),
+                    .note("control", Self.controlledRequests),
                     .choose("#file", dark), .wait("\(Self.isCovered) && \(curtain) === 'Classifying …'"),
-                    .note("pending", Page.text("filter-state")), .wait("\(curtain).startsWith('Blocked: Dark ')"),
-                    .note("cut", "window.isCut = true"),
-                    .choose("#file", bright), .wait("\(said) !== ''"), .note("failed", Self.isCovered),
-                    .note("said", said), .click("#shutter"), .wait("\(said).startsWith('The photo was not saved')"),
-                    .note("shot", said),
+                    .note("pending", Page.text("filter-state")), .note("released", "(window.release(), 1)"),
+                    .wait("\(curtain).startsWith('Blocked: Dark ')"),
+                    // The request for the photo fails. The page repeats it, and no answer changes the message.
+                    .note("cut", "window.failures = 1"), .choose("#file", bright), .wait("\(said) !== ''"),
+                    .wait("window.unanswered === 1"), .note("failed", Self.isCovered), .note("said", said),
+                    .note("again", "window.failures = 1"), .click("#shutter"),
+                    .wait("\(said).startsWith('The photo was not saved')"), .note("shot", said),
                     // The same holds before the page has loaded the model, which it requests again.
-                    .reload(
-                        first: """
-                            { const ask = window.fetch; let failures = 2; window.fetch = (...parts) =>
-                              String(parts[0]).startsWith("examples") && failures-- > 0 ? Promise.reject(new TypeError("cut")) : ask(...parts) }
-                            """),
-                    .choose("#file", dark), .click("#shutter"),
-                    .wait("\(said).startsWith('The photo was not saved')"),
-                    .note("early", said), .wait("\(curtain).startsWith('Blocked: Dark ')"),
+                    .reload(first: Self.lateModel), .choose("#file", dark), .click("#shutter"),
+                    .wait("\(said).startsWith('The photo was not saved')"), .note("early", said),
+                    .note("continued", "(window.release(), 1)"), .wait("\(curtain).startsWith('Blocked: Dark ')"),
                     .note("later", Page.text("filter-state")),
                     .note("kept", "document.querySelectorAll('#pictures li').length"),
                 ])

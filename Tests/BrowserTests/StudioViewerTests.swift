@@ -65,9 +65,9 @@ import Testing
                     .note(
                         "local",
                         """
-                        (() => { const [year, month, day] = document.getElementById('viewer-save').download.split(/[ -]/).map(Number);
-                          const now = new Date(), hour = Number(document.getElementById('viewer-save').download.slice(11, 13));
-                          return year === now.getFullYear() && month === now.getMonth() + 1 && day === now.getDate() && Math.abs(hour - now.getHours()) <= 1 })()
+                        (() => { const name = document.getElementById('viewer-save').download;
+                          const [year, month, ...rest] = name.match(/\\d+/g).slice(0, 6).map(Number);
+                          return Math.abs(Date.now() - new Date(year, month - 1, ...rest)) < 2 * 3600 * 1000 })()
                         """),
                     .accessibility("names"), .note("faint", Browser.faint),
                     .note(

@@ -10,17 +10,25 @@ import Testing
         let late: String
     }
 
-    /// A script that answers requests for the status of training with a run of a fixed speed: 2 % in half a second.
+    /// A script that answers requests for the status of training with a run of a fixed speed: 4 % in a second.
+    ///
+    /// The first status arrives at once, and the others once `window.isNoted` is set.
     private static let slowRun = """
-        const realFetch = window.fetch;
-        let fraction = 0.1;
-        window.fetch = async (path, options) => {
-          if (!path.startsWith('training')) return realFetch(path, options);
-          if (fraction > 0.1) await new Promise(resolve => setTimeout(resolve, 500));
-          fraction += 0.02;
-          return new Response(JSON.stringify({ version: Math.round(fraction * 100), stage: 'running', message: 'Phase 1 of 3',
-            points: [], fraction, panel: 'logo', canKeepBest: false, validates: false }));
-        };
+        {
+          const realFetch = window.fetch, pause = () => new Promise(resolve => setTimeout(resolve, 500));
+          let version = 0, begin;
+          window.fetch = async (path, options) => {
+            if (!path.startsWith('training')) return realFetch(path, options);
+            if (version > 0) await pause();
+            while (version > 0 && !window.isNoted) await pause();
+            version += 1;
+            begin ??= performance.now();
+            // The fraction depends on the time and not on the number of responses, which a slow machine delays.
+            const fraction = Math.min(0.1 + 0.04 * (performance.now() - begin) / 1000, 0.95);
+            return new Response(JSON.stringify({ version, stage: 'running', message: 'Phase 1 of 3',
+              points: [], fraction, panel: 'logo', canKeepBest: false, validates: false }));
+          };
+        }
         """
 
     @Test("A run shows its remaining time after ten seconds") func remainingTime() async throws {
@@ -29,7 +37,8 @@ import Testing
                 studio, Browser.View(),
                 [
                     .reload(first: Self.slowRun), .wait("\(Page.text("logo-status")).startsWith('Phase 1')"),
-                    .note("early", Page.text("logo-status")), .wait("\(Page.text("logo-status")).endsWith(' left')"),
+                    .note("early", Page.text("logo-status")), .note("noted", "window.isNoted = true"),
+                    .wait("\(Page.text("logo-status")).endsWith(' left')"),
                     .note("late", Page.text("logo-status")),
                 ])
             #expect(sight.values.early == "Phase 1 of 3")

@@ -1,4 +1,5 @@
-/// The ports of the studios that need a port of their own, because they restart or because a test connects after they have ended.
+/// The ports of the studios and pages that need a port of their own, because they restart or because a test uses the
+/// port after they have ended.
 ///
 /// Suites run in parallel, so each test has another port. No default port is among them: those of the page of `--watch`, of studios and
 /// of shared studios are 8093 to 8293.
@@ -8,4 +9,5 @@ enum TestPorts {
     static let endedStudio = 8302
     static let privateStudio = 8303
     static let sharedStudio = 8304
+    static let releasedPage = 8305
 }

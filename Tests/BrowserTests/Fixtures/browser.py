@@ -22,6 +22,7 @@ A file of steps is a JSON array of user actions. Each step is an object with one
     "choose"         the selector of a file input; chooses the files "paths", or the files in a folder if the input takes folders
     "drop"           a selector; drops the files and folders "paths" on the middle of the element, as from a file manager
     "accessibility"  a name; records the role and name of all elements that assistive technology sees
+    "create"         a path; creates an empty file, for which another program waits
     "reload"         true; reloads the page, which first runs the script "first"
     "minimize"       true to minimize the window, which hides the page; false to restore it
     "page"           the number of a page; switches to it. The next unused number opens a new page with the same address. With
@@ -154,6 +155,8 @@ class Browser(Chromium):
             self.drop(step["drop"], step["paths"])
         elif "accessibility" in step:
             values[step["accessibility"]] = self.accessibility()
+        elif "create" in step:
+            open(step["create"], "w").close()
         elif "reload" in step:
             self.call("Page.addScriptToEvaluateOnNewDocument", source=step.get("first", ""))
             self.open(self.evaluate("location.href"))
