@@ -70,6 +70,10 @@ final class ExampleTrainer: Sendable {
     var classifier: ImageClassifier? { state.withLock { $0.classifier } }
     /// A number that increases with each change of the model in use.
     var modelVersion: Int { state.withLock { $0.modelVersion } }
+    /// The classifier, the matching that replaces it, if any, and their version.
+    var modelInUse: (classifier: ImageClassifier?, matching: ArtworkMatching?, version: Int) {
+        state.withLock { ($0.classifier, $0.matching, $0.modelVersion) }
+    }
     var status: TrainingStatus { state.withLock { $0.status } }
     var examples: Examples { state.withLock { $0.examples } }
     /// The learned model; nil before training.

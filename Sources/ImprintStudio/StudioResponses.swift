@@ -37,6 +37,7 @@ struct ModelResponse: Encodable {
     let offer: BaseModelOffer?
 
     init(_ trainer: ExampleTrainer, name: String?) {
+        // Read first: if the model changes meanwhile, the page sees a newer version with the next classification.
         version = trainer.modelVersion
         let classifier = trainer.classifier
         let learned = trainer.learned
@@ -79,6 +80,8 @@ private struct ClassificationResponse: Encodable {
         let category: String?
     }
 
+    /// The version of the model (`ModelResponse.version`) that classified the image.
+    let modelVersion: Int
     /// All labels, best first.
     let classifications: [Item]
     /// Whether the novelty rule rejects the image, because it is unlike the training photos.
@@ -89,11 +92,12 @@ private struct ClassificationResponse: Encodable {
     private enum CodingKeys: String, CodingKey {
         case classifications = "observations"
         case isRejected = "rejected"
-        case objects
+        case modelVersion, objects
     }
 
     /// Creates the response of matching: every label with its confidence, and the logos that reach the threshold.
-    init(matches: (classifications: [Classification], objects: [DetectedObject])) {
+    init(matches: (classifications: [Classification], objects: [DetectedObject]), modelVersion: Int) {
+        self.modelVersion = modelVersion
         isRejected = false
         classifications = matches.classifications.map {
             Item(label: $0.label, confidence: $0.confidence, box: $0.box, category: nil)
@@ -101,7 +105,8 @@ private struct ClassificationResponse: Encodable {
         objects = matches.objects.filter { $0.confidence >= ArtworkMatching.threshold }
     }
 
-    init(_ result: ImageResult, _ categories: Categories?) {
+    init(_ result: ImageResult, _ categories: Categories?, modelVersion: Int) {
+        self.modelVersion = modelVersion
         isRejected = NoveltyRule.rejects(result.novelty)
         objects = result.objects
         classifications = result.classifications.map {
@@ -113,14 +118,15 @@ private struct ClassificationResponse: Encodable {
 
 extension Studio {
     func classify(_ photo: Data) async throws -> HTTPResponse {
-        if let matching = trainer.matching {
-            return try .json(ClassificationResponse(matches: try await matching.search(photo)))
+        let (classifier, matching, version) = trainer.modelInUse
+        if let matching {
+            return try .json(ClassificationResponse(matches: try await matching.search(photo), modelVersion: version))
         }
-        guard let classifier = trainer.classifier else {
+        guard let classifier else {
             throw RequestError("There is no model yet. Collect examples of two classes to train one.", .conflict)
         }
         let result = try await result(for: photo, classifier)
-        return try .json(ClassificationResponse(result, classifier.model.categories))
+        return try .json(ClassificationResponse(result, classifier.model.categories, modelVersion: version))
     }
 
     /// Runs a model on a photo, on another thread.

@@ -19,7 +19,7 @@ struct StudioDetectionTests {
           if (path !== "classify") return realFetch(path, options);
           window.count += 1;
           const second = { x: window.count % 2 ? .7 : .1, y: .7, width: .2, height: .2 };
-          const answer = { rejected: false, objects: [
+          const answer = { rejected: false, modelVersion: 0, objects: [
             { label: "leaf", confidence: .95, box: { x: .25, y: .25, width: .5, height: .25 } },
             { label: "crest", confidence: .75, box: second }] };
           answer.observations = [

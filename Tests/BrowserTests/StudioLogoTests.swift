@@ -9,6 +9,7 @@ import Testing
 /// The requests of the panel Logo: labels of artwork, composites, matching, and training with an early end.
 @Suite("Artwork in the studio") struct StudioLogoTests {
     private struct Model: Decodable {
+        let version: Int
         let name: String?
         let labels: [String]
         let objectLabels: [String]?
@@ -31,12 +32,13 @@ import Testing
             let box: NormalizedRectangle?
         }
         let classifications: [Item]
+        let modelVersion: Int
         let rejected: Bool
         let objects: [Item]?
 
         private enum CodingKeys: String, CodingKey {
             case classifications = "observations"
-            case rejected, objects
+            case modelVersion, rejected, objects
         }
     }
 
@@ -85,6 +87,7 @@ import Testing
             let found: Classified = try StudioClient.decoded(
                 try await client.ask("POST", "classify", [:], try LogoSamples.photo()))
             #expect(found.classifications.map(\.label) == ["leaf"] && !found.rejected)
+            #expect(found.modelVersion == matching.version && matching.version > before.version)
             let objects = try #require(found.objects)
             #expect(objects.map(\.label) == ["leaf"])
             // The logo covers the middle of the photo.
@@ -93,6 +96,9 @@ import Testing
             #expect(try await client.ask("POST", "classify", [:], Data("no image".utf8)).status == 422)
             let after: Model = try StudioClient.decoded(try await client.ask("DELETE", "matching"))
             #expect(after.name == "bright" && !after.isMatching && after.labels == before.labels)
+            let bright: Classified = try StudioClient.decoded(
+                try await client.ask("POST", "classify", [:], try LogoSamples.photo()))
+            #expect(bright.modelVersion == after.version && after.version > matching.version)
         }
     }
 

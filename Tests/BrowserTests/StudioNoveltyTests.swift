@@ -21,7 +21,7 @@ struct StudioNoveltyTests {
     private static func answer(isRejected: Bool) -> String {
         """
         const realFetch = window.fetch;
-        const answer = { rejected: \(isRejected) };
+        const answer = { rejected: \(isRejected), modelVersion: 0 };
         answer.observations = [
           { label: "Bright", confidence: 0.96, category: "Light" }, { label: "Dark", confidence: 0.81, category: "Night" }];
         window.fetch = (path, options) => path === "classify"

@@ -15,7 +15,7 @@ import Testing
         window.fetch = (path, options) => {
           if (path !== "classify") return realFetch(path, options);
           window.count += 1;
-          return Promise.resolve(new Response(JSON.stringify({ rejected: false,
+          return Promise.resolve(new Response(JSON.stringify({ rejected: false, modelVersion: 0,
             "observations": [{ label: "leaf", confidence: .495 }, { label: "none", confidence: .3 }],
             objects: [{ label: "leaf", confidence: .914 + (window.count % 3) * .003, box: { x: .1, y: .25, width: .3, height: .25 } }] })));
         };

@@ -94,6 +94,55 @@ import Testing
         }
     }
 
+    private struct Foreign: Decodable, Sendable {
+        let before: String
+        let name: String
+        let shot: String
+        let said: String
+        let count: String
+        let kept: Int
+    }
+
+    @Test("The content filter applies the labels of a model that another device has started to use")
+    func foreignModel() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let photo = folder.appending(path: "photo.jpg")
+            try LogoSamples.photo().write(to: photo)
+            let artwork = try LogoSamples.artwork(side: 128).base64EncodedString()
+            let said = Page.text("said")
+            let requests = "performance.getEntriesByName(new URL('classify', location).href).length"
+            let isBlocked = "\(Page.isShown("curtain")) && \(Page.text("curtain")).startsWith('Blocked: leaf')"
+            // Requests of another device, which this page does not know of.
+            let add = """
+                fetch('artwork?label=leaf', { method: 'POST', body: Uint8Array.from(atob("\(artwork)"), c => c.charCodeAt(0)) })
+                  .then(one => one.status)
+                """
+            let match = "fetch('matching', { method: 'POST' }).then(one => one.status)"
+            let sight: Browser.Sight<Foreign> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note("filter", "(sessionStorage.setItem('filter', JSON.stringify(['leaf'])), 1)"), .reload(),
+                    .wait(Self.isReady), .choose("#file", photo), .wait("\(Page.text("percent")) !== '–'"),
+                    .note("before", Page.text("filter-state")),
+                    // The next result, a saved photo and an example come from a model that the page has not loaded.
+                    .note("added", add), .note("matched", match), .choose("#file", photo), .wait(isBlocked),
+                    .note("name", Page.text("model")),
+                    .note("matched", match), .note("number", "window.number = \(requests)"), .click("#shutter"),
+                    .wait("\(said) !== ''"), .note("shot", said), .wait("\(requests) >= window.number + 2"),
+                    .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"),
+                    .note("matched", match), .click(".hold"), .wait("\(said) !== ''"), .note("said", said),
+                    .note("count", "document.querySelector('#classes .count').textContent"),
+                    .note("kept", "document.querySelectorAll('#pictures li').length"),
+                ])
+            let seen = sight.values
+            #expect(seen.before.hasPrefix("The content filter is off: it has no labels of this model."))
+            #expect(seen.name == "Matching of the artwork" && seen.said == "The model has changed. Try again.")
+            #expect(seen.shot == "The photo was not saved: \(seen.said)")
+            #expect(seen.count == "0 of 12 examples" && seen.kept == 0 && sight.console == [])
+        }
+    }
+
     private struct Restart: Decodable, Sendable {
         let before: String
         let labels: [String]

@@ -4,7 +4,7 @@ import { showCurves } from "./curves.js";
 import { droppedFiles } from "./files.js";
 import { attempt, find, focusOn, make, publish, quoted, setText, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
-import { followRun, refreshModel, revert } from "./training.js";
+import { followRun, notifyTabs, refreshModel, revert } from "./training.js";
 import { tryPhotos } from "./trials.js";
 
 /** The artwork, as the studio reports it. */
@@ -100,6 +100,7 @@ async function match() {
     matchError = error.message;
   } finally {
     isPreparing = false;
+    notifyTabs();
     await refreshModel();
   }
 }
@@ -173,6 +174,7 @@ find("logo-match").addEventListener("click", () => attempt(async () => {
 find("logo-unmatch").addEventListener("click", () => attempt(async () => {
   matchError = "";
   await server.stopMatching();
+  notifyTabs();
   await refreshModel();
   focusOn(find("logo-match"));
 }));

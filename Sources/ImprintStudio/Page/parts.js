@@ -47,7 +47,7 @@ export function download(blob, name) {
 
 const events = new EventTarget();
 
-/** Calls `handler` for each event of a name: "result", "failed", "model", "training", "boxes", "artwork", "message". */
+/** Calls `handler` for each event of a name: "result", "failed", "model", "outdated", "training", "boxes", "artwork", "message". */
 export const subscribe = (name, handler) => events.addEventListener(name, (event) => handler(event.detail));
 export const publish = (name, detail) => events.dispatchEvent(new CustomEvent(name, { detail }));
 

@@ -1,7 +1,7 @@
 // The result: the top five labels, the detected objects, an alternative text, and the content filter.
 
 import { showObjects } from "./objects.js";
-import { find, focusOn, make, matchLabel, quoted, setText, subscribe, updateList } from "./parts.js";
+import { find, focusOn, make, matchLabel, publish, quoted, setText, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
 import { figure, shownConfidence, shownLabels } from "./steady.js";
 
@@ -12,6 +12,8 @@ let hasFailed = false;
 const filterLabels = new Set(JSON.parse(sessionStorage.getItem("filter") ?? "[]"));
 /** The labels of the model; `null` until they are loaded. */
 let modelLabels = null;
+/** The version of the model that the page has loaded. */
+let modelVersion;
 let isDetector = false;
 /** The content of the list of the top labels, so that the page changes it only if it differs. */
 let listed = null;
@@ -60,11 +62,22 @@ function showText() {
 /** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
 export const isFilterActive = () => activeLabels().length > 0;
 
+/** Throws if the studio uses another model than the page, which then loads it: another device may have changed the model. */
+export function checkVersion(version) {
+  if (version === modelVersion) return;
+  publish("outdated");
+  throw new Error("The model has changed. Try again.");
+}
+
 /** Checks an image that the studio is about to keep. Throws if the content filter blocks it or cannot check it. */
 export async function checkFilter(image) {
-  if (!isFilterActive()) return;
+  if (!filterLabels.size) return;
   if (modelLabels === null) throw new Error("The content filter cannot check the image before the model is loaded.");
-  const blocked = blockedPart(await server.classify(image));
+  // The filter has only labels of other models, but perhaps of one that is in use by now.
+  if (!isFilterActive()) return checkVersion((await server.model()).version);
+  const checked = await server.classify(image);
+  checkVersion(checked.modelVersion);
+  const blocked = blockedPart(checked);
   if (blocked) throw new Error(`Blocked: the model detected ${quoted(blocked.label)}, so the studio does not keep the image.`);
 }
 
@@ -153,6 +166,7 @@ subscribe("failed", () => {
 subscribe("model", (model) => {
   find("labels").replaceChildren(...model.labels.map((label) => new Option(label, label)));
   modelLabels = new Set(model.labels);
+  modelVersion = model.version;
   isDetector = model.objectLabels !== undefined;
   [result, hasFailed] = [null, false];
   show();

@@ -16,6 +16,8 @@ let isUnshown = false;
 let isReadable;
 let isPaused = false;
 let hasModel = false;
+/** The version of the model that the page has loaded. */
+let modelVersion;
 let isClassifying = false;
 /** Increases with every change of the source or the model, so that outdated results are ignored. */
 let generation = 0;
@@ -60,7 +62,8 @@ async function ping() {
   const startGeneration = sourceGeneration;
   let interval = pingInterval;
   try {
-    await server.model();
+    const { version } = await server.model();
+    if (modelVersion !== undefined && version !== modelVersion) publish("outdated");
     if (failures) showMessage("");
     failures = 0;
     if (isLost) {
@@ -87,7 +90,12 @@ async function classify() {
     const result = blob && await server.classify(blob);
     if (failures) showMessage("");
     failures = 0;
-    if (result && startGeneration === generation) {
+    const isCurrent = result && startGeneration === generation;
+    if (isCurrent && result.modelVersion !== modelVersion) {
+      // Another device has changed the model. Without the labels of the new one, the image could pass the content filter.
+      isFinal = false;
+      publish("outdated");
+    } else if (isCurrent) {
       if (photo) showReadability(true);
       else liveResult = steady(result, liveResult);
       isLost = false;
@@ -102,6 +110,8 @@ async function classify() {
         showReadability(false);
         showMessage(error.message, { kind: "error", isAboutImage: true });
       } else interval = handleFailure(error, failures);
+      // Another device has deleted the model.
+      if (error.status === 409) publish("outdated");
       liveResult = null;
       publish("result", null);
       publish("failed");
@@ -252,6 +262,7 @@ document.addEventListener("drop", (event) => {
 });
 subscribe("model", (model) => {
   hasModel = model.name !== undefined;
+  modelVersion = model.version;
   generation += 1;
   liveResult = null;
   classify();

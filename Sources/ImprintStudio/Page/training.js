@@ -6,7 +6,7 @@ import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./bas
 import { cardOf, showCards } from "./cards.js";
 import { showCurves } from "./curves.js";
 import { thumbnailOf } from "./examples.js";
-import { attempt, delay, find, focusOn, handleFailure, matchLabel, publish, quoted, setText, showMessage } from "./parts.js";
+import { attempt, delay, find, focusOn, handleFailure, matchLabel, publish, quoted, setText, showMessage, subscribe } from "./parts.js";
 import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { currentImage, isLive } from "./source.js";
@@ -23,7 +23,7 @@ let model = null;
 
 /** Notifies the other tabs of this studio of changes. */
 const tabs = new BroadcastChannel("imprint-studio");
-const notifyTabs = () => tabs.postMessage("taught");
+export const notifyTabs = () => tabs.postMessage("taught");
 
 /**
  * Returns the classes, with empty ones up to two if a new model is trained: the studio gets such a class with its first example
@@ -220,6 +220,10 @@ export async function refreshModel() {
   show();
   publish("model", model);
 }
+
+/** The request for a new model, if one is running. */
+let refresh = null;
+subscribe("outdated", () => { refresh ??= attempt(refreshModel).finally(() => { refresh = null; }); });
 
 /** The elements with the message of a run, in all panels that train. */
 const statusIDs = ["training-status", "detector-status", "logo-status", "photos-status"];
