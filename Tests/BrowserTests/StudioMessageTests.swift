@@ -137,14 +137,24 @@ import Testing
                 let image = StudioSamples.image(.bright, seed: UInt64(index), width: 160, height: 120)
                 return Data(try ImageFile.encodeJPEG(image)).base64EncodedString()
             }
-            // Drops the photos and a text on an element.
+            // The browser cannot read the second file, as if another program had moved it.
+            let unreadable = """
+                (() => { const read = Blob.prototype.arrayBuffer, ask = window.fetch;
+                  Blob.prototype.arrayBuffer = function () {
+                    return this.name === 'gone.jpg' ? Promise.reject(new DOMException('gone', 'NotReadableError')) : read.call(this) };
+                  window.fetch = (path, options) =>
+                    options?.body?.name === 'gone.jpg' ? Promise.reject(new TypeError('gone')) : ask(path, options);
+                  return 1 })()
+                """
+            // Drops the photos, the unreadable file and a text on an element.
             func drop(_ selector: String) -> Browser.Step {
                 .note(
                     "drop",
                     """
                     (() => { const data = new DataTransfer();
                       for (const [index, text] of \(photos).entries()) {
-                        data.items.add(new File([Uint8Array.from(atob(text), c => c.charCodeAt(0))], `${index}.jpg`, { type: 'image/jpeg' })) }
+                        data.items.add(new File([Uint8Array.from(atob(text), c => c.charCodeAt(0))], `${index}.jpg`, { type: 'image/jpeg' }));
+                        if (index === 0) data.items.add(new File(['gone'], 'gone.jpg', { type: 'image/jpeg' })) }
                       data.items.add(new File(['text'], 'note.jpg', { type: 'image/jpeg' }));
                       document.querySelector('\(selector)').dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true, bubbles: true }));
                       return 1 })()
@@ -153,16 +163,18 @@ import Testing
             let sight: Browser.Sight<Dropped> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
-                    drop("body"), .wait("\(Page.text("label")) === 'Bright'"), .note("first", Page.text("label")),
-                    .note("said", Self.said),
+                    .note("unreadable", unreadable), drop("body"), .wait("\(Page.text("label")) === 'Bright'"),
+                    .note("first", Page.text("label")), .note("said", Self.said),
                     .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
                     .wait("document.activeElement.className === 'hold'"), drop("#classes li .name"),
                     .wait("\(Self.said).includes('added')"), .note("added", Self.said),
                     .note("count", "document.querySelector('#classes .count').textContent"),
                 ])
             let seen = sight.values
-            #expect(seen.first == "Bright" && seen.said.hasPrefix("The page shows only the first of 6 photos."))
-            #expect(seen.added.hasPrefix("“Cup”: added 5 of 6 photos. note.jpg: ") && seen.count == "5 of 12 examples")
+            #expect(seen.first == "Bright" && seen.said.hasPrefix("The page shows only the first of 7 photos."))
+            let gone = "The file cannot be read: it was moved or changed, or is not accessible. Choose it again."
+            #expect(seen.added.hasPrefix("“Cup”: added 5 of 7 photos. gone.jpg: \(gone) note.jpg: "))
+            #expect(seen.count == "5 of 12 examples")
             // The browser itself logs the rejected file.
             #expect(sight.console.allSatisfy { $0.contains("422") })
         }

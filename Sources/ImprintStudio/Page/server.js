@@ -57,21 +57,29 @@ async function send(method, path, parameters = {}, body = undefined, isFile = fa
 /** The maximum size of a photo in bytes. */
 const limit = 20 * 1024 * 1024;
 
-function checked(photo) {
-  if (photo.size === 0) throw new RequestError("The file is empty; choose a photo.");
+/** Returns the content of a photo in memory. Throws if its size is not allowed, or if the browser cannot read its file. */
+async function checked(photo) {
   if (photo.size > limit) throw new RequestError("A photo may have at most 20 MB; choose a smaller photo.");
-  return photo;
+  let content;
+  try {
+    // For a file that cannot be read, `fetch` reports the same error as for a studio that has ended.
+    content = await photo.arrayBuffer();
+  } catch {
+    throw new RequestError("The file cannot be read: it was moved or changed, or is not accessible. Choose it again.");
+  }
+  if (content.byteLength === 0) throw new RequestError("The file is empty; choose a photo.");
+  return new Blob([content], { type: photo.type });
 }
 
 export const server = {
   model: () => send("GET", "model"),
-  classify: async (photo) => send("POST", "classify", {}, checked(photo)),
+  classify: async (photo) => send("POST", "classify", {}, await checked(photo)),
   examples: () => send("GET", "examples"),
   addClass: (label) => send("POST", "classes", { label }),
   removeClass: (label) => send("DELETE", "classes", { label }),
   renameClass: (label, name) => send("PUT", "classes", { label, name }),
   /** Adds an example from the "camera" or from a "file"; the studio rejects copies of a file in a class. */
-  addExample: async (label, photo, source) => send("POST", "examples", { label, source }, checked(photo)),
+  addExample: async (label, photo, source) => send("POST", "examples", { label, source }, await checked(photo)),
   /** Returns the photo of an example, as its file. */
   example: (id) => send("GET", `examples/${id}`, { size: "full" }, undefined, true),
   removeExample: (id) => send("DELETE", `examples/${id}`),
@@ -86,15 +94,15 @@ export const server = {
   chooseBase: (base) => send("POST", "base-choice", { base }),
   revert: () => send("POST", "revert"),
   boxes: () => send("GET", "boxes"),
-  addBoxPhoto: async (photo) => send("POST", "boxes", {}, checked(photo)),
+  addBoxPhoto: async (photo) => send("POST", "boxes", {}, await checked(photo)),
   editBoxes: (name, edit) => send("PUT", "boxes", { name }, JSON.stringify(edit)),
   removeBoxPhoto: (name) => send("DELETE", "boxes", { name }),
-  addArtwork: async (label, file) => send("POST", "artwork", { label, name: file.name }, checked(file)),
+  addArtwork: async (label, file) => send("POST", "artwork", { label, name: file.name }, await checked(file)),
   removeArtwork: (id) => send("DELETE", "artwork", { id }),
   renameArtwork: (id, label) => send("PUT", "artwork", { id, label }),
   photos: () => send("GET", "photos"),
   /** Adds a photo; the studio rejects a file that it already has. */
-  addPhoto: async (label, name, photo) => send("POST", "photos", { label, name }, checked(photo)),
+  addPhoto: async (label, name, photo) => send("POST", "photos", { label, name }, await checked(photo)),
   relabelPhotos: (ids, label) => send("PUT", "photos", { ids, label }),
   /** Deletes photos by their numbers, or "all". */
   removePhotos: (ids) => send("DELETE", "photos", { ids }),
