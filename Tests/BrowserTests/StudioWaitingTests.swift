@@ -67,4 +67,55 @@ import Testing
                     "The studio did not answer in time, because this machine is busy. Try again."))
         }
     }
+
+    /// A script that answers the requests about training with a run that `change` controls.
+    private static let ownRun = """
+        { const ask = window.fetch;
+          let status = { version: 1, stage: 'none', message: '', points: [], panel: 'annotate', canKeepBest: false, validates: false };
+          window.change = next => { status = { ...status, ...next, version: status.version + 1 }; return 1 };
+          window.fetch = async (path, options) => {
+            if (path.startsWith('detector')) change({ stage: 'running', message: 'Preparing …' });
+            else if (!path.startsWith('training')) return ask(path, options);
+            const after = path.startsWith('detector') ? -1 : Number(new URL(path, location).searchParams.get('after'));
+            while (status.version <= after) await new Promise(resolve => setTimeout(resolve, 20));
+            return new Response(JSON.stringify(status)) } }
+        """
+
+    private struct Followed: Decodable, Sendable {
+        let kept: String
+        let focus: String
+        let moved: String
+    }
+
+    @Test("At the end of a run, the focus moves to the button that starts it, unless the user has moved it")
+    func run() async throws {
+        try await StudioSamples.withStudio(hasModel: false) { studio, _ in
+            let focus = "document.activeElement.id"
+            let stage = "document.getElementById('detector-status').dataset.stage"
+            let end = "change({ stage: 'stopped', message: 'Stopped; the model did not change.' })"
+            let artwork = try LogoSamples.artwork(side: 128).base64EncodedString()
+            let sight: Browser.Sight<Followed> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note(
+                        "artwork",
+                        """
+                        fetch('artwork?label=leaf', { method: 'POST', body: Uint8Array.from(atob("\(artwork)"), c => c.charCodeAt(0)) })
+                          .then(one => one.status)
+                        """),
+                    .reload(first: Self.ownRun), .wait("document.body.dataset.ready === 'true'"),
+                    .click("#tab-annotate"), .wait("!document.getElementById('detector-start').disabled"),
+                    .click("#detector-start"), .wait("\(focus) === 'detector-stop'"),
+                    .note("end", end), .wait("\(focus) === 'detector-start'"), .note("focus", focus),
+                    .click("#detector-start"), .wait("\(focus) === 'detector-stop'"),
+                    .click("#artwork-label"), .type("Le"), .note("end", end), .wait("\(stage) === 'stopped'"),
+                    // The page reads the model before it moves the focus.
+                    .wait("(window.until ??= performance.now() + 1000) < performance.now()"),
+                    .type("af"), .note("moved", focus), .note("kept", "document.getElementById('artwork-label').value"),
+                ])
+            let seen = sight.values
+            #expect(seen.focus == "detector-start" && seen.moved == "artwork-label" && seen.kept == "Leaf")
+            #expect(sight.console == [])
+        }
+    }
 }

@@ -100,3 +100,6 @@ export function updateList(list, items, build, key = (item) => item) {
 
 /** Moves the focus to an element, because the focused element is about to be removed. */
 export const focusOn = (element) => element?.focus();
+
+/** Returns whether no visible element has the focus, because the focused one was removed or hidden. */
+export const isFocusLost = () => document.activeElement === document.body || !document.activeElement?.checkVisibility();

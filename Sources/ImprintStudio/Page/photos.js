@@ -3,7 +3,7 @@
 import { addedText, clearQuestion, counted, showAudit, showAuditStatus } from "./audit.js";
 import { showCurves } from "./curves.js";
 import { droppedFiles, labelled, path, photosIn } from "./files.js";
-import { attempt, download, find, focusOn, make, setText, subscribe } from "./parts.js";
+import { attempt, download, find, focusOn, isFocusLost, make, setText, subscribe } from "./parts.js";
 import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { followRun } from "./training.js";
@@ -65,7 +65,7 @@ async function change(request) {
     showContent(await server.photos());
     throw error;
   } finally {
-    if (hadFocus && (document.activeElement === document.body || !document.activeElement.checkVisibility())) {
+    if (hadFocus && isFocusLost()) {
       focusOn([find("photos-undo"), find("audit-start"), find("photos-folder")].find((element) => element.checkVisibility()));
     }
   }
@@ -117,7 +117,7 @@ async function add(files) {
     setText("photos-state", [own.isStopped ? "Stopped." : "", addedText(counts),
       problems.length ? `${counted(problems.length, "file")} could not be added:` : ""].filter(Boolean).join(" "));
     show();
-    if (document.activeElement === document.body) focusOn(find("photos-folder"));
+    if (isFocusLost()) focusOn(find("photos-folder"));
   }
   showContent(await server.photos());
   if (counts.added) await startAudit();
@@ -143,7 +143,7 @@ async function followAudit(next) {
     audit = { ...audit, isRunning: false };
   }
   showContent(await server.photos());
-  if (hadFocus) focusOn(find("audit-start"));
+  if (hadFocus && isFocusLost()) focusOn(find("audit-start"));
 }
 
 /** Downloads the learned model in a format. */

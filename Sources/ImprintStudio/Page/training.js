@@ -6,7 +6,7 @@ import { onAccept, onChoice, showChoice, showComparison, showOffer } from "./bas
 import { cardOf, showCards } from "./cards.js";
 import { showCurves } from "./curves.js";
 import { thumbnailOf } from "./examples.js";
-import { attempt, delay, find, focusOn, handleFailure, matchLabel, publish, quoted, setText, showMessage, subscribe } from "./parts.js";
+import { attempt, delay, find, focusOn, handleFailure, isFocusLost, matchLabel, publish, quoted, setText, showMessage, subscribe } from "./parts.js";
 import { checkFilter } from "./results.js";
 import { server } from "./server.js";
 import { currentImage, isLive } from "./source.js";
@@ -306,26 +306,22 @@ find("class-form").addEventListener("submit", (event) => {
   });
 });
 
-/** Starts a training run and follows it to its end; the focus moves between the buttons that stop and start it. */
-export async function followRun(start, stopButton, startButton) {
+/**
+ * Starts a training run and follows it to its end. The focus moves to the button that stops it and, at the end, to the first possible one of
+ * other elements, unless the user has moved the focus meanwhile.
+ */
+export async function followRun(start, stopButton, ...nextElements) {
   const status = await start();
   notifyTabs();
   const end = follow(status);
   focusOn(find(stopButton));
   await end;
-  focusOn(find(startButton));
+  if (isFocusLost()) focusOn(nextElements.map(find).find((element) => element.checkVisibility() && !element.disabled));
 }
 
 find("start").addEventListener("click", () => attempt(() => followRun(() => server.startTraining(), "stop", "start")));
-onAccept((name) => attempt(async () => {
-  const status = await server.installBaseModel(name);
-  notifyTabs();
-  const end = follow(status);
-  focusOn(find("stop"));
-  await end;
-  // After a failure, the offer is shown again.
-  focusOn(["base-open", "start", "class-name"].map(find).find((element) => element.checkVisibility() && !element.disabled));
-}));
+// After a failure, the offer is shown again.
+onAccept((name) => attempt(() => followRun(() => server.installBaseModel(name), "stop", "base-open", "start", "class-name")));
 onChoice((base) => attempt(async () => {
   try {
     await server.chooseBase(base);
