@@ -57,9 +57,13 @@ enum LearnedModel: Sendable {
 
 extension ExampleTrainer {
     /// Uses a learned model instead of the classifier, also if its file cannot be written now.
+    /// - Parameter report: The report of the model, as HTML.
     /// - Returns: The reason why the file cannot be written, as the end of a message; empty if it can be.
-    func use(_ classifier: ImageClassifier, _ learned: LearnedModel) async -> String {
-        state.withLock { ($0.classifier, $0.learned) = (classifier, learned) }
+    func use(_ classifier: ImageClassifier, _ learned: LearnedModel, report: Data? = nil) async -> String {
+        state.withLock { state in
+            (state.classifier, state.learned) = (classifier, learned)
+            state.report = report
+        }
         do {
             _ = try await file(of: learned)
             return ""

@@ -27,14 +27,17 @@ extension ExampleTrainer {
     ) async {
         let text = await attempt(ifStopped: "Stopped; the model did not change.") {
             let (result, text) = try await learn(source, configuration)
+            let report = try await makeReport(of: result, on: source, audit: audit)
+            try Task.checkCancellation()
+            let classifier = try ImageClassifier(result.model, threads: threads)
+            let note = await use(classifier, .classifier(result.model), report: report)
             onEvaluation(result.evaluation)
-            try await writeReport(of: result, on: source, audit: audit)
-            return text
+            return text + note + result.featureNote
         }
         if let text { end(.learned, text) }
     }
 
-    /// Trains like `imprint train`, uses the new model, and returns a message.
+    /// Trains like `imprint train`, and returns the result with a message.
     private func learn(
         _ source: PhotoSource, _ configuration: ClassifierConfiguration
     ) async throws -> (TrainingResult, String) {
@@ -62,13 +65,9 @@ extension ExampleTrainer {
         guard let result, !Task.isCancelled else { throw CancellationError() }
         if let error = result.photoError { throw error }
         if let error = result.divergence { throw error }
-        let note = await use(try ImageClassifier(result.model, threads: threads), .classifier(result.model))
         let start = base.map { ", starting from \(BaseModelOffer.title(of: $0.name))" } ?? ""
         let early = result.ending == .stopped ? "Stopped early, and kept the best model so far. " : ""
-        return (
-            result,
-            "\(early)Trained on \(count) photos\(start). \(Self.text(result.evaluation))\(note)\(result.featureNote)"
-        )
+        return (result, "\(early)Trained on \(count) photos\(start). \(Self.text(result.evaluation))")
     }
 
     /// Returns the accuracy on the validation set as a sentence.
@@ -81,8 +80,8 @@ extension ExampleTrainer {
             + "(95 % confidence interval: \(percent(interval.lowerBound)) to \(percent(interval.upperBound)))."
     }
 
-    /// Writes the report of a run on another thread, and keeps it with the learned model.
-    private func writeReport(of result: TrainingResult, on source: PhotoSource, audit: Audit?) async throws {
+    /// Returns the report of a run as HTML, which another thread writes.
+    private func makeReport(of result: TrainingResult, on source: PhotoSource, audit: Audit?) async throws -> Data {
         update { $0.complete("Writing the report …") }
         let html = try await onDedicatedThread { [threads] in
             let workers = Workers(threads)
@@ -91,7 +90,7 @@ extension ExampleTrainer {
                 audit: audit ?? Audit(source, workers: workers), seconds: result.seconds, workers: workers)
             return report.html
         }
-        state.withLock { $0.report = Data(html.utf8) }
+        return Data(html.utf8)
     }
 
     /// The report of the learned model, as HTML; nil if the model was not trained in the panel Photos.

@@ -2,6 +2,7 @@ import Dispatch
 import FlyingFox
 import Foundation
 import ImprintImages
+import ImprintTraining
 import Synchronization
 import TestSupport
 import Testing
@@ -118,6 +119,38 @@ import Testing
             #expect(found == [])
             let left = try FileManager.default.contentsOfDirectory(atPath: parent.path)
             #expect(left.isEmpty)
+        }
+    }
+
+    // MARK: Training
+
+    @Test("A run that is stopped while its report is written does not change the model")
+    func stoppedReport() async throws {
+        try await withTemporaryFolder { folder in
+            let store = PhotoStore(temporaryFolder: folder)
+            defer { store.close() }
+            // The report contains an audit of the photos, so it takes a while.
+            for kind in [StudioSamples.Kind.bright, .dark] {
+                for index in 0..<12 {
+                    let image = StudioSamples.image(kind, seed: UInt64(index), width: 1024, height: 768)
+                    _ = try store.add(
+                        Data(try ImageFile.encodeJPEG(image)), label: kind.rawValue, name: "\(index).jpg")
+                }
+            }
+            var configuration = PhotoSamples.configuration(epochs: 1)
+            configuration.validation = .none
+            let trainer = ExampleTrainer(
+                nil, threads: 1, installer: StudioSamples.installer(folder), temporaryFolder: folder)
+            try trainer.start(store.trainingData.source, audit: nil, configuration) { _ in
+                Issue.record("The stopped run has an evaluation.")
+            }
+            while trainer.status.stage == .running, trainer.status.message != "Writing the report …" {
+                try await Task.sleep(for: .milliseconds(1))
+            }
+            await trainer.stop()
+            #expect(trainer.status.stage == .stopped, "\(trainer.status.message)")
+            #expect(trainer.status.message == "Stopped; the model did not change.")
+            #expect(trainer.learned == nil && trainer.classifier == nil && trainer.report == nil)
         }
     }
 
