@@ -43,22 +43,37 @@ struct ArtworkMatching: Sendable {
 
 extension ExampleTrainer {
     /// Uses matching of the artwork instead of the model, until a model is trained or restored.
-    func startMatching(_ artwork: [String: [Artwork]]) async throws {
-        guard !artwork.isEmpty else {
-            throw RequestError("There is no artwork to match. Add an image of the logo first.", .conflict)
-        }
+    ///
+    /// If the artwork changes while it is prepared, it is prepared again.
+    /// - Parameter readArtwork: Returns the current artwork by label, and the number of its changes.
+    /// - Throws: `RequestError` if there is no artwork, which also ends matching.
+    func startMatching(_ readArtwork: () -> (artwork: [String: [Artwork]], changes: Int)) async throws {
         let version = state.withLock { $0.classifierVersion }
-        let matching = try await ArtworkMatching.prepare(artwork, threads: threads)
+        var current = readArtwork()
+        var prepared: (matching: ArtworkMatching, changes: Int)?
+        while prepared?.changes != current.changes {
+            guard !current.artwork.isEmpty else {
+                stopMatching()
+                throw RequestError("There is no artwork to match. Add an image of the logo first.", .conflict)
+            }
+            let matching = try await ArtworkMatching.prepare(current.artwork, threads: threads)
+            prepared = (matching, current.changes)
+            current = readArtwork()
+        }
         try state.withLock { state in
             guard state.classifierVersion == version else {
                 throw RequestError("Training has ended meanwhile, and the new model is in use.", .conflict)
             }
-            state.matching = matching
+            state.matching = prepared?.matching
         }
     }
 
     /// Uses the model again instead of matching.
-    func stopMatching() { state.withLock { $0.matching = nil } }
+    func stopMatching() {
+        state.withLock { state in
+            if state.matching != nil { state.matching = nil }
+        }
+    }
 
     /// Matching of the artwork; nil if the classifier is in use.
     var matching: ArtworkMatching? { state.withLock { $0.matching } }

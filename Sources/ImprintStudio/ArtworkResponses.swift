@@ -16,7 +16,7 @@ extension Studio {
                 throw RequestError("The seed of the composites is not a whole number. Add ?seed=1, for example.")
             }
             return .image("image/jpeg", try await composites(seed: seed))
-        case (.POST, "/matching"): try await trainer.startMatching(artwork.artwork)
+        case (.POST, "/matching"): try await trainer.startMatching { artwork.current }
         case (.DELETE, "/matching"): trainer.stopMatching()
         default: return nil
         }

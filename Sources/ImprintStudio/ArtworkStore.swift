@@ -22,7 +22,17 @@ final class ArtworkStore: Sendable {
         let notes: [String]
     }
 
-    private let state = Mutex((items: [Item](), added: 0))
+    private struct State {
+        var items: [Item] = [] {
+            didSet { changes += 1 }
+        }
+        /// The number of changes of the artwork.
+        var changes = 0
+        /// The number of images that were ever added.
+        var added = 0
+    }
+
+    private let state = Mutex(State())
     private let temporaryFolder: URL
 
     /// - Parameter temporaryFolder: The folder that contains the temporary files.
@@ -31,7 +41,13 @@ final class ArtworkStore: Sendable {
     var items: [Item] { state.withLock { $0.items } }
 
     /// The artwork by label.
-    var artwork: [String: [Artwork]] { Dictionary(grouping: items, by: \.label).mapValues { $0.map(\.artwork) } }
+    var artwork: [String: [Artwork]] { current.artwork }
+
+    /// The artwork by label, and the number of its changes.
+    var current: (artwork: [String: [Artwork]], changes: Int) {
+        let (items, changes) = state.withLock { ($0.items, $0.changes) }
+        return (Dictionary(grouping: items, by: \.label).mapValues { $0.map(\.artwork) }, changes)
+    }
 
     /// Adds the artwork in an image file or an SVG drawing, on another thread.
     @concurrent

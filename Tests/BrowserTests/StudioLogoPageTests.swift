@@ -10,6 +10,8 @@ struct StudioLogoPageTests {
     private static let items = "document.querySelectorAll('#logo-list li').length"
     private static let stage = "document.getElementById('logo-status').dataset.stage"
     private static let focus = "document.activeElement.id"
+    /// The labels of the model in use, as the page has loaded them.
+    private static let modelLabels = "[...document.querySelectorAll('#labels option')].map(one => one.value)"
     private static let hasSheet = """
         document.getElementById('logo-sheet').complete && document.getElementById('logo-sheet').naturalWidth > 100
         """
@@ -45,6 +47,7 @@ struct StudioLogoPageTests {
         let tested: String
         let name: String
         let isFirst: Bool
+        let labelsAfterDeletion: [String]
         let overflow: Int
         let faint: [String]
         let unnamed: [String]
@@ -95,11 +98,15 @@ struct StudioLogoPageTests {
                         document.getElementById('logo-try').getBoundingClientRect().top
                           < document.getElementById('logo-steps').getBoundingClientRect().top
                         """),
+                    // Matching does not find artwork that the panel Boxes has deleted.
+                    .click("#tab-annotate"), .click("#artwork-list li:nth-child(2) button"),
+                    .wait("\(Self.modelLabels).length === 1"), .note("labelsAfterDeletion", Self.modelLabels),
+                    .wait("\(Page.text("logo-trial-state")).startsWith('Searched')"), .click("#tab-logo"),
                     .note("focus", "document.getElementById('logo-unmatch').focus()"), .key("Enter"),
                     .wait(Page.isShown("logo-match")), .wait("\(Self.focus) === 'logo-match'"),
                     .note("ended", Page.text("model")), .note("endedFocus", Self.focus),
-                    .click("#logo-list button"), .wait("\(Self.items) === 1"), .click("#logo-list button"),
-                    .wait("\(Self.items) === 0"), .note("count", Self.items), .note("lastFocus", Self.focus),
+                    .click("#logo-list button"), .wait("\(Self.items) === 0"), .note("count", Self.items),
+                    .note("lastFocus", Self.focus),
                 ])
             let seen = sight.values
             #expect(seen.added.hasPrefix("Added 2 images of artwork. note.png: "))
@@ -114,6 +121,7 @@ struct StudioLogoPageTests {
             #expect(seen.tested.hasPrefix("photo.jpggreen leaf ") && seen.tested.contains(" %, "))
             #expect(seen.name.hasPrefix("photo.jpg: ") && seen.name.contains("green leaf"))
             #expect(seen.overflow <= 0 && seen.faint == [] && seen.unnamed == [])
+            #expect(seen.labelsAfterDeletion == ["green leaf"])
             #expect(seen.ended == "No model yet" && seen.endedFocus == "logo-match")
             #expect(seen.count == 0 && seen.lastFocus == "logo-files")
             #expect(sight.console.allSatisfy { $0.contains("422") })

@@ -122,6 +122,36 @@ import Testing
         }
     }
 
+    // MARK: Artwork
+
+    @Test("Artwork that changes while it is prepared is prepared again, and matching ends without artwork")
+    func changedArtwork() async throws {
+        try await withTemporaryFolder { folder in
+            let store = ArtworkStore(temporaryFolder: folder)
+            try await store.add(try LogoSamples.artwork(side: 128), label: "leaf", name: "leaf.png")
+            let item = try #require(store.items.first)
+            let id = "\(item.id)"
+            let trainer = ExampleTrainer(
+                nil, threads: 1, installer: StudioSamples.installer(folder), temporaryFolder: folder)
+            var reads = 0
+            try await trainer.startMatching {
+                let current = store.current
+                reads += 1
+                if reads == 1 { try? store.rename(id, to: "Leaf") }
+                return current
+            }
+            #expect(reads == 3 && trainer.matching?.labels == ["Leaf"])
+            await #expect(throws: RequestError.self) {
+                try await trainer.startMatching {
+                    let current = store.current
+                    if !current.artwork.isEmpty { try? store.remove(id) }
+                    return current
+                }
+            }
+            #expect(trainer.matching == nil)
+        }
+    }
+
     // MARK: Training
 
     @Test("A run that is stopped while its report is written does not change the model")

@@ -13,6 +13,10 @@ let status = { stage: "none", points: [] };
 let model = null;
 /** The random seed of the composites. */
 let seed = 1;
+/** The preparation of matching, if it is running. */
+let preparation = null;
+/** Whether the artwork has changed since the latest preparation has begun. */
+let hasNewArtwork = false;
 /** Whether the studio prepares to match the artwork. */
 let isPreparing = false;
 /** The reason why the artwork cannot be matched, or an empty text. */
@@ -85,20 +89,28 @@ function show() {
   find("logo-try").hidden = model?.objectLabels === undefined;
 }
 
-/** Matches the artwork, unless another model is in use that the user has not replaced. */
+/** Matches the artwork if no model is in use. */
 async function matchIfUnused() {
-  if (model?.isMatching || model?.name === undefined) await match();
+  if (model?.name === undefined) await match();
 }
 
-/** Uses matching instead of the model in use, or the model again if there is no artwork. */
-async function match() {
-  [isPreparing, matchError] = [artwork.length > 0, ""];
-  show();
-  try {
-    await (artwork.length ? server.startMatching() : server.stopMatching());
-  } catch (error) {
-    matchError = error.message;
-  } finally {
+/** Uses matching of the latest artwork instead of the model in use, or the model again if there is no artwork. */
+function match() {
+  hasNewArtwork = true;
+  preparation ??= prepare().finally(() => { preparation = null; });
+  return preparation;
+}
+
+/** Prepares the artwork, and again if it has changed meanwhile. */
+async function prepare() {
+  while (hasNewArtwork) {
+    [hasNewArtwork, isPreparing, matchError] = [false, artwork.length > 0, ""];
+    show();
+    try {
+      await (artwork.length ? server.startMatching() : server.stopMatching());
+    } catch (error) {
+      matchError = error.message;
+    }
     isPreparing = false;
     notifyTabs();
     await refreshModel();
@@ -145,7 +157,6 @@ async function remove(id) {
   await attempt(async () => publish("artwork", await server.removeArtwork(id)));
   setText("logo-state", "Deleted the artwork.");
   focusOn(find("logo-files"));
-  if (model?.isMatching) await match();
 }
 
 find("logo-files").addEventListener("change", (event) => {
@@ -194,6 +205,8 @@ find("logo-trials").addEventListener("change", (event) => {
   searched = files;
   attempt(search);
 });
+// This panel or the panel Boxes has changed the artwork, and `boxes.js` has already published it.
+subscribe("artwork", () => { if (preparation || model?.isMatching) attempt(match); });
 subscribe("boxes", (next) => {
   const isChanged = JSON.stringify(artwork) !== JSON.stringify(next.artwork);
   ({ artwork } = next);
