@@ -82,16 +82,18 @@ import Testing
         """
 
     private struct Followed: Decodable, Sendable {
+        let classes: [String]
         let kept: String
         let focus: String
         let moved: String
     }
 
-    @Test("At the end of a run, the focus moves to the button that starts it, unless the user has moved it")
+    @Test("A page that follows a run shows new examples, and leaves the focus where the user has moved it")
     func run() async throws {
         try await StudioSamples.withStudio(hasModel: false) { studio, _ in
             let focus = "document.activeElement.id"
             let stage = "document.getElementById('detector-status').dataset.stage"
+            let classes = "[...document.querySelectorAll('#classes bdi')].map(one => one.textContent)"
             let end = "change({ stage: 'stopped', message: 'Stopped; the model did not change.' })"
             let artwork = try LogoSamples.artwork(side: 128).base64EncodedString()
             let sight: Browser.Sight<Followed> = try await StudioSamples.look(
@@ -108,12 +110,21 @@ import Testing
                     .click("#detector-start"), .wait("\(focus) === 'detector-stop'"),
                     .note("end", end), .wait("\(focus) === 'detector-start'"), .note("focus", focus),
                     .click("#detector-start"), .wait("\(focus) === 'detector-stop'"),
+                    // Another tab adds a class during the run.
+                    .note(
+                        "other",
+                        """
+                        fetch('classes?label=Third', { method: 'POST' })
+                          .then(() => new BroadcastChannel('imprint-studio').postMessage('taught')).then(() => 1)
+                        """),
+                    .wait("\(classes).includes('Third')"), .note("classes", classes),
                     .click("#artwork-label"), .type("Le"), .note("end", end), .wait("\(stage) === 'stopped'"),
                     // The page reads the model before it moves the focus.
                     .wait("(window.until ??= performance.now() + 1000) < performance.now()"),
                     .type("af"), .note("moved", focus), .note("kept", "document.getElementById('artwork-label').value"),
                 ])
             let seen = sight.values
+            #expect(seen.classes.first == "Third")
             #expect(seen.focus == "detector-start" && seen.moved == "artwork-label" && seen.kept == "Leaf")
             #expect(sight.console == [])
         }

@@ -373,7 +373,8 @@ export async function revert() {
 find("revert").addEventListener("click", () => attempt(revert));
 addEventListener("blur", () => release(currentPress?.label));
 
-tabs.addEventListener("message", () => { if (stage !== "running") attempt(openTraining); });
+// A run that the page follows already shows its own status.
+tabs.addEventListener("message", () => attempt(stage === "running" ? async () => show(await server.examples()) : openTraining));
 
 /** Shows the current state, including a training run that was already running when the page was loaded, and returns its status. */
 export async function openTraining() {
