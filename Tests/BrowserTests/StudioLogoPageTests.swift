@@ -130,6 +130,7 @@ struct StudioLogoPageTests {
     }
 
     private struct SearchedAgain: Decodable, Sendable {
+        let interrupted: Int
         let model: String
         let photos: Int
         let reverted: String
@@ -148,6 +149,22 @@ struct StudioLogoPageTests {
                     .click("#tab-logo"), .choose("#logo-files", folder.appending(path: "green_leaf.png")),
                     .wait("\(Page.text("model")) === 'Matching of the artwork'"),
                     .choose("#logo-trials", folder.appending(path: "photo.jpg")), .wait(isSearched),
+                    // A new search ends one that is still waiting for the result of its first photo.
+                    .note(
+                        "hold",
+                        """
+                        (() => { const ask = window.fetch; window.held = [];
+                          window.fetch = (...parts) => parts[0] !== 'classify' || !window.held ? ask(...parts)
+                            : new Promise(done => window.held.push(() => done(ask(...parts)))); return 1 })()
+                        """),
+                    .chooseAll("#logo-trials", ["photo.jpg", "small.png"].map { folder.appending(path: $0) }),
+                    .wait("window.held.length === 1"),
+                    .choose("#logo-trials", folder.appending(path: "photo.jpg")), .wait("window.held.length === 2"),
+                    .note(
+                        "release",
+                        "(() => { const { held } = window; window.held = null; held.forEach(one => one()); return 1 })()"
+                    ),
+                    .wait(isSearched), .note("interrupted", photos),
                     .click("#logo-start"), .wait(Page.isShown("logo-keep")), .click("#logo-keep"),
                     .wait("\(Self.stage) === 'learned'"), .wait("\(Page.text("model")) === 'A new detector'"),
                     .wait(isSearched), .note("model", Page.text("model")), .note("photos", photos),
@@ -157,6 +174,7 @@ struct StudioLogoPageTests {
                     .note("tab", "document.querySelector('[role=tab][aria-selected=true]').id"),
                 ])
             let seen = sight.values
+            #expect(seen.interrupted == 2)
             #expect(seen.model == "A new detector" && seen.photos == 1 && seen.matched == 1)
             #expect(seen.reverted == "The new model is deleted." && seen.tab == "tab-logo")
             #expect(sight.console == [])

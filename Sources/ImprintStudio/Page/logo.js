@@ -117,8 +117,8 @@ async function prepare() {
   }
 }
 
-/** Searches the chosen photos with the model in use. */
-const search = () => tryPhotos(searched, find("logo-results"), "logo-trial-state");
+/** Searches the chosen photos with the model in use, if it finds objects. */
+const search = () => tryPhotos(model?.objectLabels === undefined ? [] : searched, find("logo-results"), "logo-trial-state");
 
 /** Returns the label of a file without a typed label: its name without the extension. */
 const labelOf = ({ name }) => name.replace(/\.[^.]*$/u, "").replaceAll("_", " ").trim().slice(0, 100) || "Logo";
@@ -221,8 +221,7 @@ subscribe("model", (next) => {
   show();
   if (!isOutdated) return;
   find("logo-results").replaceChildren();
-  setText("logo-trial-state", "");
-  if (model.objectLabels !== undefined) attempt(search);
+  attempt(search);
 });
 subscribe("training", (next) => {
   status = next;

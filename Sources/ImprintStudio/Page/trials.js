@@ -68,14 +68,18 @@ function summary(count, found) {
   return `${photos}: found ${joined([...found].map(([label, number]) => `${quoted(label)} in ${number}`), ", ")}.`;
 }
 
-/** Searches photos one after the other, and adds their results at the top of a list. */
+/** The number of searches. */
+let searches = 0;
+
+/** Searches photos one after the other, and adds their results at the top of a list. A new search ends the previous one. */
 export async function tryPhotos(files, list, stateID) {
-  const errors = [], found = new Map();
+  const search = searches += 1, errors = [], found = new Map();
   let count = 0, previous = null;
   for (const [index, file] of files.entries()) {
     setText(stateID, `Searching photo ${index + 1} of ${files.length} …`);
     try {
       const { item, labels } = await trial(file);
+      if (search !== searches) return;
       count += 1;
       for (const label of labels) found.set(label, (found.get(label) ?? 0) + 1);
       if (previous?.isConnected) previous.after(item);
@@ -83,6 +87,7 @@ export async function tryPhotos(files, list, stateID) {
       previous = item;
       while (list.children.length > limit) list.lastElementChild.remove();
     } catch (error) {
+      if (search !== searches) return;
       errors.push(`${file.name}: ${error.message}`);
       if (error.isRejection === false) break;
     }
