@@ -110,6 +110,14 @@ import Testing
                     .click("#detector-start"), .wait("\(focus) === 'detector-stop'"),
                     .note("end", end), .wait("\(focus) === 'detector-start'"), .note("focus", focus),
                     .click("#detector-start"), .wait("\(focus) === 'detector-stop'"),
+                    // The second message follows the first one within a second, and no other one follows it.
+                    .note(
+                        "messages",
+                        """
+                        change({ message: 'Phase 1 of 3: 1 %' })
+                          && new Promise(done => setTimeout(() => done(change({ message: 'Phase 1 of 3: 2 %' })), 100))
+                        """),
+                    .wait("\(Page.text("detector-status")) === 'Phase 1 of 3: 2 %'"),
                     // Another tab adds a class during the run.
                     .note(
                         "other",

@@ -271,14 +271,17 @@ async function follow(status) {
   const estimate = makeEstimate();
   // Training ends the time in which removed examples can come back.
   if (status.stage === "running") delete examples.undo;
-  let announced = -Infinity, failures = 0;
+  let announced = -Infinity, failures = 0, timer = 0;
+  const announce = () => {
+    for (const id of statusIDs) setText(id, status.message + estimate(status));
+    announced = performance.now();
+  };
   for (;;) {
-    // Screen readers announce progress once a second, and changes of the stage immediately.
-    const now = performance.now();
-    if (status.stage !== stage || now - announced >= 1000) {
-      for (const id of statusIDs) setText(id, status.message + estimate(status));
-      announced = now;
-    }
+    // Screen readers announce progress once a second, and changes of the stage immediately. The next status may take long.
+    const rest = announced + 1000 - performance.now();
+    clearTimeout(timer);
+    if (status.stage !== stage || rest <= 0) announce();
+    else timer = setTimeout(announce, rest);
     ({ stage } = status);
     showStatus(status);
     if (stage !== "running") break;
