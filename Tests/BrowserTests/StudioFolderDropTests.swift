@@ -17,14 +17,19 @@ struct StudioFolderDropTests {
         let added: String
         let labels: [String]
         let one: String
+        let artwork: String
     }
 
-    @Test("A class card takes the photos of a folder, and the panel Photos takes its sub-folders as labels")
+    @Test("Cards take the photos of a folder, the panel Photos its sub-folders, and the panel Logo its artwork")
     func folders() async throws {
         try await PhotoSamples.withStudio(PhotoSamples.configuration()) { studio, folder in
             let pets = folder.appending(path: "pets")
             try PhotoSamples.write(to: pets)
             try Data("a text".utf8).write(to: pets.appending(path: "note.txt"))
+            let logos = folder.appending(path: "logos")
+            try FileManager.default.createDirectory(at: logos, withIntermediateDirectories: false)
+            try Data("no drawing".utf8).write(to: logos.appending(path: "leaf.svg"))
+            try Data("a text".utf8).write(to: logos.appending(path: "note.txt"))
             let start = "document.getElementById('start').getBoundingClientRect()"
             let sight: Browser.Sight<Dropped> = try await StudioSamples.look(
                 studio, Browser.View(width: 390, height: 700),
@@ -54,6 +59,10 @@ struct StudioFolderDropTests {
                     .drop("#photos .drop", [pets.appending(path: "Dark")]),
                     .wait("\(Page.text("photos-state")).includes('already added')"),
                     .note("one", Page.text("photos-state")),
+                    // The drawing is damaged, because the result of a valid one depends on the installation.
+                    .click("#tab-logo"), .drop("#logo .drop", [logos]),
+                    .wait("\(Page.text("logo-state")).includes('leaf.svg')"),
+                    .note("artwork", Page.text("logo-state")),
                 ])
             let seen = sight.values
             #expect(seen.taught == "“Class 1”: added 12 of 12 photos." && seen.isBeside)
@@ -61,8 +70,9 @@ struct StudioFolderDropTests {
             #expect(seen.added.hasPrefix("Added 24 of 24 photos. Ignored 1 file"))
             #expect(seen.labels == ["Bright", "Dark"])
             #expect(seen.one == "Added 0 of 12 photos. 12 photos were already added.")
-            // The browser itself logs the rejected copies.
-            #expect(sight.console.allSatisfy { $0.contains("409") })
+            #expect(seen.artwork.contains("leaf.svg") && !seen.artwork.contains("note.txt"))
+            // The browser itself logs the rejected copies and the rejected drawing.
+            #expect(sight.console.allSatisfy { $0.contains("409") || $0.contains("422") })
         }
     }
 }

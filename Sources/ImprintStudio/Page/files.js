@@ -15,6 +15,13 @@ export function photosIn(files) {
   return photos;
 }
 
+/** Returns the images and SVG drawings in a folder and its sub-folders, in the order of their names. Throws if there are none. */
+export function artworkIn(files) {
+  const artwork = inOrder(files.filter((file) => isPhoto(file) || /^[^.].*\.svgz?$/iu.test(file.name)));
+  if (!artwork.length) throw new Error("The folder has no artwork. Drop a folder with SVG, PNG, WebP, JPEG or HEIC files.");
+  return artwork;
+}
+
 /**
  * Returns the photos with their labels and the names below the folder of the label.
  *

@@ -1,7 +1,7 @@
 // Find my logo: artwork, composites, matching without training, and training a detector from the artwork.
 
 import { showCurves } from "./curves.js";
-import { droppedFiles } from "./files.js";
+import { artworkIn, droppedFiles } from "./files.js";
 import { attempt, find, focusOn, make, publish, quoted, setText, subscribe, updateList } from "./parts.js";
 import { server } from "./server.js";
 import { followRun, notifyTabs, refreshModel, revert } from "./training.js";
@@ -169,7 +169,7 @@ find("logo").addEventListener("drop", (event) => {
   event.preventDefault();
   event.stopPropagation();
   document.body.classList.remove("dropping");
-  attempt(async () => add(await droppedFiles(event.dataTransfer)));
+  attempt(async () => add(await droppedFiles(event.dataTransfer, artworkIn)));
 });
 find("logo-other").addEventListener("click", () => {
   seed += 1;
