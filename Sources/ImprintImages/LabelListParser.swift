@@ -40,7 +40,7 @@ struct LabelListParser {
             }
         } catch {
             if let format = BoxFormat(bytes, of: file) { throw fail(.hasBoxes(format: format.rawValue)) }
-            if BoxFormat(onlyPossibleIn: bytes, of: file) == .yolo { throw fail(.otherKind(found: "YAML")) }
+            if file.isYAML { throw fail(.otherKind(found: "YAML")) }
             throw error
         }
     }

@@ -130,7 +130,7 @@ enum Terminal {
     static func reportText(_ text: String) throws { _ = try print(visible(text, keepsLines: true)) }
 
     private static func json(_ value: some Encodable) throws -> String {
-        // As in model files, numbers that JSON lacks are strings.
+        // As in model files, values that JSON cannot represent are strings.
         visibleJSON(try ImprintModel.json(value))
     }
 

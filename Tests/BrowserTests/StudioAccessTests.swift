@@ -67,7 +67,7 @@ import Testing
                 return connection.response()
             }
             let parts = response.components(separatedBy: "\r\n\r\n")
-            #expect(parts.count == 3 && parts[1].hasPrefix("HTTP/1.1 403") && parts[2].hasPrefix("This server"))
+            #expect(parts.count == 3 && parts[1].hasPrefix("HTTP/1.1 403") && parts[2].hasPrefix("The Host header is"))
         }
     }
 

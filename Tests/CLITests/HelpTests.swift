@@ -156,7 +156,7 @@ import Testing
             (
                 "classify docs/examples/Sources/TypedModel/TwoCircles.imprint x.jpg --categories auto",
                 "--categories auto: docs/examples/Sources/TypedModel/TwoCircles.imprint has no categories. Name a file of categories, or "
-                    + "add them to the model with imprint export --to imprint --categories FILE."
+                    + "add them to the model with imprint export --to imprint --precision int8 --categories FILE."
             ),
         ])
     func lateErrors(command: String, message: String) throws {

@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("inspect --json writes numbers that JSON lacks as strings")
+    @Test("inspect --json writes values that JSON cannot represent as strings")
     func numbersBeyondJSON() throws {
         try withTemporaryFolder { folder in
             let epoch = EpochMetrics(

@@ -26,11 +26,17 @@ import Testing
         }
     }
 
+    @Test("A list of classes beside the single JSON file of another format is not read") func otherFormat() throws {
+        try withAnnotatedPhotos(AnnotationFormat.coco.files.merging(["classes.txt": "bus"]) { $1 }) { folder in
+            #expect(try BoxAnnotations(contentsOf: folder).labels == ["cat", "dog"])
+        }
+    }
+
     @Test(
         "A list of classes without a name for a number is an error",
         arguments: [("\n\n", "list is empty"), ("cat\n\ndog", "line 2: the line is blank"), ("cat", "has the class 1")])
     func invalidClassList(text: String, part: String) throws {
-        try withAnnotatedPhotos(["classes.txt": text, "a.txt": "1 .5 .5 .5 .5"]) { folder in
+        try withAnnotatedPhotos(["classes.txt": text, "labels/a.txt": "1 .5 .5 .5 .5"]) { folder in
             let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
             #expect(error?.description.contains(part) == true, "\(error?.description ?? "")")
         }

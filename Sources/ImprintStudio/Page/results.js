@@ -62,11 +62,20 @@ function showText() {
 /** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
 export const isFilterActive = () => activeLabels().length > 0;
 
-/** Throws if the studio uses another model than the page, which then loads it: another device may have changed the model. */
-export function checkVersion(version) {
-  if (version === modelVersion) return;
+/** Throws because another device has changed the model, which the page then loads. The error has no status: 409 would mean a copy of a photo. */
+function rejectOutdated() {
   publish("outdated");
   throw new Error("The model has changed. Try again.");
+}
+
+/** Classifies an image that the studio is about to keep. Throws if the studio uses another model than the page, or none. */
+export async function classifyKept(image) {
+  const checked = await server.classify(image).catch((error) => {
+    if (error.status === 409) rejectOutdated();
+    throw error;
+  });
+  if (checked.modelVersion !== modelVersion) rejectOutdated();
+  return checked;
 }
 
 /** Checks an image that the studio is about to keep. Throws if the content filter blocks it or cannot check it. */
@@ -74,10 +83,11 @@ export async function checkFilter(image) {
   if (!filterLabels.size) return;
   if (modelLabels === null) throw new Error("The content filter cannot check the image before the model is loaded.");
   // The filter has only labels of other models, but perhaps of one that is in use by now.
-  if (!isFilterActive()) return checkVersion((await server.model()).version);
-  const checked = await server.classify(image);
-  checkVersion(checked.modelVersion);
-  const blocked = blockedPart(checked);
+  if (!isFilterActive()) {
+    if ((await server.model()).version !== modelVersion) rejectOutdated();
+    return;
+  }
+  const blocked = blockedPart(await classifyKept(image));
   if (blocked) throw new Error(`Blocked: the model detected ${quoted(blocked.label)}, so the studio does not keep the image.`);
 }
 

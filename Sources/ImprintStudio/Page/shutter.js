@@ -2,8 +2,7 @@
 
 import { drawObjects } from "./overlay.js";
 import { find, make, percent, quoted, showMessage, subscribe } from "./parts.js";
-import { blockedPart, checkFilter, checkVersion, isFilterActive } from "./results.js";
-import { server } from "./server.js";
+import { blockedPart, checkFilter, classifyKept, isFilterActive } from "./results.js";
 import { currentImage } from "./source.js";
 import { store } from "./store.js";
 
@@ -46,8 +45,7 @@ async function takePhoto() {
     // The saved photo is classified again, because the camera may have moved since the last result.
     if (!hasModel && isFilterActive()) throw new Error("the content filter cannot check it before the model is loaded.");
     if (!hasModel) await checkFilter(image);
-    const result = hasModel ? await server.classify(image) : undefined;
-    if (result) checkVersion(result.modelVersion);
+    const result = hasModel ? await classifyKept(image) : undefined;
     const classifications = result?.observations ?? [], objects = result?.objects ?? [], blocked = blockedPart(result ?? null);
     if (blocked) {
       return showMessage(`Blocked: the model detected ${quoted(blocked.label)}, so the photo is not saved.`, { kind: "error", isAboutImage: true });

@@ -197,10 +197,10 @@ public struct BoxAnnotations: Sendable {
         if try VOCAnnotations.folder(in: url) != nil {
             return (url, try VOCAnnotations(folder: url, photos: photos).contents())
         }
-        if let list = try classList(in: url) {
+        let json = names.filter { $0.lowercased().hasSuffix(".json") }
+        if let list = try classList(in: url), !hasBoxes(json.map { url.appending(path: $0) }) {
             return (list, try YOLOAnnotations(list, photos: photos, part: part).contents())
         }
-        let json = names.filter { $0.lowercased().hasSuffix(".json") }
         guard json.count == 1 else {
             // A sub-folder that cannot be read may have XML files.
             if json.isEmpty { _ = try annotationPaths(in: url, extensions: ["xml"]) }
@@ -213,6 +213,12 @@ public struct BoxAnnotations: Sendable {
         }
         let only = url.appending(path: json[0])
         return (only, try file(only, photos: photos, part: part))
+    }
+
+    /// Whether the only one of some JSON files has boxes; other programs write notes beside a list of classes.
+    private static func hasBoxes(_ json: [URL]) -> Bool {
+        guard json.count == 1, let data = try? annotationData(json[0]) else { return false }
+        return BoxFormat(data, of: json[0]) != nil
     }
 
     /// Returns the list of the classes of a YOLO data set, in its folder or beside the text files in `labels`; nil without a list.

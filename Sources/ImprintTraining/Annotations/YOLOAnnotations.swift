@@ -220,7 +220,7 @@ struct YOLOAnnotations {
         guard photoFolder == nil else { return }
         if splits.count > 1 {
             let names = listed(splits.values.joined().sorted(by: precedes))
-            let fix = file.isClassList ? "write its path into a file data.yaml" : "add its path"
+            let fix = file.isClassList ? "write data.yaml with the names of the classes and its path" : "add its path"
             contents.warnings.note(
                 .severalSplits,
                 "the file does not say which photos are for training, so the photos in the folders \(names) are read together. To read "
