@@ -21,7 +21,7 @@ import Testing
                 let annotations = try BoxAnnotations(contentsOf: url)
                 #expect(annotations.labels == ["cat", "dog"])
                 #expect(annotations.photos.map(boxTexts) == [["dog 50 25 100 50"]])
-                #expect(annotations.warnings.filter { !$0.contains("has no boxes") } == [])
+                #expect(annotations.warnings.filter { !$0.contains("labels without boxes") } == [])
             }
         }
     }
