@@ -224,27 +224,31 @@ import Testing
         }
     }
 
-    @Test("The first photos show whether the features of all photos exceed the memory limit") func memoryLimit() throws
-    {
+    @Test("The features of readable photos count for the memory limit") func memoryLimit() throws {
         try withTemporaryFolder { folder in
             let fixture = try FleetFixture(folder, photoCount: 80)
-            // The photos of the second label are damaged, and are not read.
+            // Ten photos of the second label are damaged.
             let dark = folder.appending(path: "photos/dark")
-            for name in try FileManager.default.contentsOfDirectory(atPath: dark.path) {
+            for name in try FileManager.default.contentsOfDirectory(atPath: dark.path).prefix(10) {
                 let file = dark.appending(path: name)
                 let content = try Data(contentsOf: file)
                 try content.prefix(60).write(to: file)
             }
             let photos = try ImageFolder(at: folder.appending(path: "photos"), minimumClasses: 1)
-            let size = 80 * 4 * fixture.channels * MemoryLayout<Float>.stride
-            var configuration = PersonalizationConfiguration()
-            configuration.memoryLimit = size - 1
-            #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: size, limit: size - 1)) {
-                _ = try LocalTraining(fixture.classifier, photos, configuration: configuration)
+            let size = 4 * fixture.channels * MemoryLayout<Float>.stride
+            func train(limit: Int) throws -> LocalTraining {
+                var configuration = PersonalizationConfiguration()
+                configuration.memoryLimit = limit
+                return try LocalTraining(fixture.classifier, photos, configuration: configuration)
             }
-            configuration.memoryLimit = size
-            #expect(throws: ImageError.self) {
-                _ = try LocalTraining(fixture.classifier, photos, configuration: configuration)
+            let training = try train(limit: 70 * size)
+            #expect(training.photoCount == 70 && training.skipped.count == 10)
+            #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: 70 * size, limit: 70 * size - 1)) {
+                _ = try train(limit: 70 * size - 1)
+            }
+            // The first photos show that half of the photos, which must be readable, exceed the limit.
+            #expect(throws: ImprintError.featuresExceedMemoryLimit(byteCount: 80 * size, limit: 40 * size - 1)) {
+                _ = try train(limit: 40 * size - 1)
             }
         }
     }

@@ -31,6 +31,8 @@ package final class LocalTraining: Sendable {
         let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
         var (examples, readable, skipped): ([Example], [ImageFolder.Item], [SkippedImage]) = ([], [], [])
         let chunkSize = 32 * workers.count
+        // At least half of the photos must be readable.
+        let fewestReadable = items.count - items.count / 2
         for start in stride(from: 0, to: items.count, by: chunkSize) {
             let chunk = Array(items[start..<min(start + chunkSize, items.count)])
             let outcomes = try workers.parallelMap(chunk.count) { index throws -> Result<Example, ImageError> in
@@ -49,10 +51,11 @@ package final class LocalTraining: Sendable {
                 case .failure(let reason): skipped.append(SkippedImage(url: item.url, reason: reason))
                 }
             }
-            // All examples have the same size, so the first photos show whether all photos fit.
-            let byteCount = (examples.first?.byteCount ?? 0) * (items.count - skipped.count)
-            guard byteCount <= configuration.memoryLimit else {
-                throw ImprintError.featuresExceedMemoryLimit(byteCount: byteCount, limit: configuration.memoryLimit)
+            // All examples have the same size. The other photos may be unreadable, and need no memory then.
+            let size = examples.first?.byteCount ?? 0
+            guard max(examples.count, fewestReadable) * size <= configuration.memoryLimit else {
+                throw ImprintError.featuresExceedMemoryLimit(
+                    byteCount: (items.count - skipped.count) * size, limit: configuration.memoryLimit)
             }
         }
         try SkippedImage.checkEnoughAreReadable(
