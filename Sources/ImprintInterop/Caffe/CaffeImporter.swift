@@ -96,6 +96,7 @@ struct CaffeImporter {
     }
 
     /// Adds all layers, and returns the output of the last one.
+    /// - Throws: `ImportError.Problem` for the architecture, and the errors of `blobs(_:atLeast:)`.
     mutating func run(_ layers: [Layer]) throws -> SourceActivation {
         let layers = layers.filter { $0.type != "Input" }
         guard let last = layers.last?.tops.first else {
@@ -131,13 +132,19 @@ struct CaffeImporter {
     typealias Conversion = @Sendable (Layer, [SourceActivation], inout CaffeImporter) throws -> [SourceActivation]
 
     /// Returns the weight blobs of a layer, which must have at least `count`.
+    /// - Throws: `ImportError` with the path of the .caffemodel, and `WireError`.
     func blobs(_ layer: Layer, atLeast count: Int) throws -> [Constant] {
-        let blobs = weights.blobs[layer.name] ?? []
-        guard blobs.count >= count else {
-            throw ImportError.Problem.malformed(
-                reason: "\(layer.name) (\(layer.type)) has \(blobs.count) blobs in the .caffemodel, expected \(count)")
+        do {
+            let blobs = weights.blobs[layer.name] ?? []
+            guard blobs.count >= count else {
+                throw ImportError.Problem.malformed(
+                    reason:
+                        "\(layer.name) (\(layer.type)) has \(blobs.count) blobs in the .caffemodel, expected \(count)")
+            }
+            return try blobs.map { try $0.constant() }
+        } catch let problem as ImportError.Problem {
+            throw ImportError(path: weights.path, problem: problem)
         }
-        return try blobs.map { try $0.constant() }
     }
 
     func unsupported(_ layer: Layer, _ reason: String) -> ImportError.Problem {

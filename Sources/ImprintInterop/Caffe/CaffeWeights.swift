@@ -3,6 +3,8 @@
 /// They are decoded on demand.
 struct CaffeWeights {
     private(set) var blobs: [String: [Blob]] = [:]
+    /// The path of the file.
+    let path: String
     /// The size of the file, which has at least 32 bits per weight.
     let byteCount: Int
 
@@ -11,6 +13,7 @@ struct CaffeWeights {
     /// - Throws: `WireError` if it is not a valid NetParameter message, `ImportError.Problem` if it is another kind of Caffe
     ///   file.
     init(_ file: MappedFile) throws {
+        path = file.path
         byteCount = file.count
         try WireMessage(file).forEachField { field in
             // Field 100 has layers in the new format, field 2 in the old format.

@@ -217,15 +217,15 @@ extension ModelImporter {
             throw ImportError(path: text.path, problem: .malformed(reason: "\(error)"))
         }
         let weights = try CaffeWeights(file)
-        let layers: [CaffeImporter.Layer]
         var importer: CaffeImporter
+        let output: SourceActivation
         do {
-            layers = try CaffeImporter.layers(of: net)
+            let layers = try CaffeImporter.layers(of: net)
             importer = try CaffeImporter(net, layers, weights, size: inputSize)
+            output = try importer.run(layers)
         } catch let problem as ImportError.Problem {
             throw ImportError(path: text.path, problem: problem)
         }
-        let output = try importer.run(layers)
         let isColor = importer.assembler.input.channels == 3
         return try finish(
             ImportedParts(

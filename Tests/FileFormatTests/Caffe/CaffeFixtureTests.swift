@@ -61,6 +61,7 @@ private let fixtures = ImportFixtures("Caffe")
         #expect(text(ModelImporter(), packed).contains("deploy.prototxt"))
         // The weights of another network.
         #expect(text(importer("groups"), packed).contains("first (Convolution) has 0 blobs in the .caffemodel"))
+        #expect(text(importer("groups"), packed).hasPrefix(packed.path))
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "model.caffemodel")
             try Data([0x89, 0x48, 0x44, 0x46, 0x0D, 0x0A, 0x1A, 0x0A]).write(to: file)
@@ -97,6 +98,7 @@ private let fixtures = ImportFixtures("Caffe")
         let unknown = try problem(
             of: input + #"layer { name: "up" type: "Deconvolution" bottom: "i" top: "u" }"#
                 + #"layer { name: "roi" type: "ROIPooling" bottom: "u" top: "r" }"#)
+        #expect(unknown.contains("deploy.prototxt: the model has operators"), "\(unknown)")
         #expect(unknown.contains(#"Deconvolution "up""#) && unknown.contains(#"ROIPooling "roi""#), "\(unknown)")
         let convolution = #"layer { name: "layer" type: "Convolution" bottom: "i" top: "c" convolution_param "#
         let narrow = try problem(of: input + convolution + "{ num_output: 2 kernel_size: 3 } }")
@@ -113,6 +115,7 @@ private let fixtures = ImportFixtures("Caffe")
         #expect(coefficients.contains("1 coefficients for 2 inputs"), "\(coefficients)")
         let missing = try problem(of: input + #"layer { name: "r" type: "ReLU" bottom: "x" top: "r" }"#)
         #expect(missing.contains(#"r reads "x", which no earlier layer computes"#), "\(missing)")
+        #expect(missing.contains("deploy.prototxt: the file is damaged or invalid: r reads"), "\(missing)")
         let training = try problem(of: #"layer { name: "d" type: "Data" top: "data" top: "label" }"#)
         #expect(training.contains("Use the deploy.prototxt"), "\(training)")
         #expect(training.contains("deploy.prototxt: the file is a model with 0 inputs"), "\(training)")
