@@ -35,11 +35,15 @@ public struct Network: Hashable, Sendable {
     let sources: [[Int]]
 
     /// The largest number of nodes, because the time to plan the memory grows with the square of it.
-    static let mostNodes = 1 << 14
+    package static let mostNodes = 1 << 14
 
-    /// Creates a network of at most 16,384 nodes and checks it.
-    /// - Throws: `NetworkError` if there are more nodes, if names, connections or shapes are not consistent, or if a custom layer has no inputs,
-    ///   an output or parameters with sizes below 1, or parameters without unique names.
+    /// Creates a network and checks it.
+    /// - Throws: `NetworkError` in these cases:
+    ///   - There are no nodes, or more than 16,384.
+    ///   - Names, connections or shapes are not consistent.
+    ///   - A node has no inputs.
+    ///   - A size of the input, an output or a parameter is below 1, or one of them has more than 2³¹ − 1 values.
+    ///   - The names of a layer's parameters are not unique, are empty or contain full stops.
     public init(name: String, input: TensorShape, nodes: [Node]) throws(NetworkError) {
         try check("network", "input", input, min(input.height, input.width, input.channels) >= 1, "positive sizes")
         try checkCount("network", "input", [input.height, input.width, input.channels])

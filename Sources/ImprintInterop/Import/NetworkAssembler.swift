@@ -218,6 +218,7 @@ struct NetworkAssembler {
     /// Returns the network that computes an activation, with its parameters.
     ///
     /// - Parameter name: The network's name.
+    /// - Throws: `ImportError.Problem` and `NetworkError`, such as `ImportError.Problem.exceedsLimit` for more than `Network.mostNodes` nodes.
     mutating func finish(
         _ output: SourceActivation, named name: String
     ) throws -> (network: Network, parameters: Parameters) {
@@ -229,8 +230,12 @@ struct NetworkAssembler {
         for index in entries.indices.reversed() where isUsed[index] {
             for input in entries[index].node.inputs { nodeIndices[input].map { isUsed[$0] = true } }
         }
-        let network = try Network(
-            name: name, input: input, nodes: entries.indices.filter { isUsed[$0] }.map { entries[$0].node })
+        let nodes = entries.indices.filter { isUsed[$0] }.map { entries[$0].node }
+        guard nodes.count <= Network.mostNodes else {
+            throw ImportError.Problem.exceedsLimit(
+                reason: "its network has \(nodes.count) nodes, expected at most \(Network.mostNodes)")
+        }
+        let network = try Network(name: name, input: input, nodes: nodes)
         let parameters = try Parameters(ParameterLayout(network))
         for entry in parameters.layout.entries {
             guard let index = nodeIndices[entry.node] else { continue }

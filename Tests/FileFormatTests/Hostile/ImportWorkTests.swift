@@ -70,4 +70,14 @@ import Testing
         let y = try assembler.multiply([x, gate], named: "product")
         #expect((assembler.layer(of: y, as: MultiplyLayer.self) == nil) == isGELU)
     }
+
+    @Test("A network of more nodes than the limit is rejected with the limit")
+    func mostNodes() throws {
+        var assembler = NetworkAssembler(input: TensorShape(height: 1, width: 1, channels: 1), weights: 0)
+        var output = assembler.image(axes: [.batch, .channels, .height, .width])
+        for _ in 0...Network.mostNodes { output = try assembler.add(ReLU(), named: "relu", to: [output]) }
+        let problem = ImportError.Problem.exceedsLimit(
+            reason: "its network has 16385 nodes, expected at most 16384")
+        #expect(throws: problem) { try assembler.finish(output, named: "net") }
+    }
 }
