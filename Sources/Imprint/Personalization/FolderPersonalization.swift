@@ -14,8 +14,8 @@ public struct PersonalizationResult: Sendable {
     public let ending: Ending
     /// The duration in seconds.
     public let seconds: Double
-    /// The accuracy on the photos before personalization, and after it by cross-validation; nil if there are too few photos or the time
-    /// limit was reached.
+    /// The accuracy on the photos before personalization, and after it by cross-validation; nil if there are too few photos, the time limit was
+    /// reached or training diverged in a fold.
     public let accuracy: Accuracy?
     /// The error of writing the cache file; nil if it was written, or if the call had no cache.
     public let cacheFailure: FileError?
@@ -119,7 +119,13 @@ extension PersonalizationSession {
             if isOver { ending = .timeLimit }
             return isOver
         }
-        let accuracy = isTimeUp(0.5) ? nil : try crossValidated(folds: 5, shouldStop: shouldStop)
+        let accuracy: Accuracy?
+        do {
+            accuracy = isTimeUp(0.5) ? nil : try crossValidated(folds: 5, shouldStop: shouldStop)
+        } catch ImprintError.personalizationDiverged {
+            // The session has changed already, and its personalization is valid.
+            accuracy = nil
+        }
         return PersonalizationResult(
             exampleCount: examples.count, skipped: skipped,
             omittedCount: photos.count - skipped.count - examples.count,
