@@ -150,6 +150,11 @@ struct TrainingMonitor {
     private mutating func show(_ search: LearningRateSearch) {
         bar.clear()
         if let rate = search.learningRate { Terminal.note("Found a learning rate of \(rate).") }
+        if search.endedEarly {
+            Terminal.warn(
+                "The time limit ended the learning-rate range test, so the learning rate is too low. Raise --time-limit or set "
+                    + "--learning-rate.")
+        }
     }
 
     private var isDetector: Bool { started?.recipe.trainsDetector ?? false }

@@ -97,13 +97,18 @@ import Testing
             #expect(batches == 1 && result.model.training?.history.count == 1)
             // The range test takes as many steps as a learning rate needs, so that there is a model.
             var steps = 0
+            var searches: [LearningRateSearch] = []
             let searched = try self.result(
                 folder,
                 quickTraining(epochs: 5) {
                     $0.timeLimit = .nanoseconds(1)
                     $0.learningRate = nil
-                }, onEvent: { if case .searching = $0 { steps += 1 } })
-            #expect(steps == 10 && searched.ending == .timeLimit)
+                },
+                onEvent: { event in
+                    if case .searching = event { steps += 1 }
+                    if case .learningRate(let search) = event { searches.append(search) }
+                })
+            #expect(steps == 10 && searched.ending == .timeLimit && searches.map(\.endedEarly) == [true])
             #expect(searched.model.training?.history.count == 1)
             let rate = try #require(searched.model.training?.foundLearningRate)
             #expect(rate > 0 && rate < 1e-4)
@@ -252,7 +257,7 @@ import Testing
                     if case .searching = event { steps += 1 }
                 })
             let search = try #require(searches.first)
-            #expect(searches.count == 1 && steps == search.points.count)
+            #expect(searches.count == 1 && steps == search.points.count && !search.endedEarly)
             let rate = try #require(search.learningRate)
             #expect(rate > 1e-4 && rate < 4)
             #expect(model.training?.foundLearningRate == rate)

@@ -66,7 +66,10 @@ final class LearningRateRangeTest: TrainingObjective {
         }
         let isStable = search.add(loss: loss.loss)
         let continues = onStep(search.points.count)
-        guard isStable && continues else { return nil }
+        guard isStable && continues else {
+            search.endedEarly = isStable
+            return nil
+        }
         loss.step = nil
         return loss
     }

@@ -19,6 +19,8 @@ public struct LearningRateSearch: Codable, Hashable, Sendable {
 
     /// The steps, until training became unstable.
     public private(set) var points: [Point] = []
+    /// Whether the time limit ended the test before training became unstable, so that the learning rate is too low.
+    public internal(set) var endedEarly = false
     private var smoothed = 0.0
 
     /// The maximum number of steps.
