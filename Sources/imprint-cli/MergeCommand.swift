@@ -79,7 +79,8 @@ struct MergeCommand: ParsableCommand {
                 FinishedLine(
                     output: output, users: merge.userCount, examples: merge.exampleCount, added: merge.addedLabels,
                     leftOut: merge.omittedLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
-                    clipped: merge.clippedCount, keepsRehearsal: merge.model.rehearsal != nil))
+                    clipped: merge.clippedCount, keepsRehearsal: merge.model.rehearsal != nil,
+                    keepsNovelty: merge.model.novelty != nil))
         } else {
             printSummary(of: merge, base)
         }
@@ -119,7 +120,7 @@ struct MergeCommand: ParsableCommand {
                 "The new model has no replay features of the training photos of \(model), because layers before the head changed. "
                     + "Personalizations of it may forget.")
         }
-        if base.novelty != nil && merge.model.novelty == nil {
+        if merge.omitsNovelty {
             Terminal.warn(
                 "The new model has no novelty rule, because layers before the head changed. It does not reject photos that are unlike the "
                     + "training photos of \(model).")
@@ -139,6 +140,7 @@ private struct FinishedLine: Encodable {
     @NullIfMissing var delta: Double?
     let clipped: Int
     let keepsRehearsal: Bool
+    let keepsNovelty: Bool
 }
 
 /// Checks the options that `merge` and `join` have for privacy.

@@ -50,8 +50,8 @@ import Testing
             let line = try #require(noisy.lines.first, "\(noisy.errors)")
             #expect(
                 line.keys.sorted() == [
-                    "added", "clipped", "delta", "epsilon", "event", "examples", "keepsRehearsal", "leftOut", "output",
-                    "users",
+                    "added", "clipped", "delta", "epsilon", "event", "examples", "keepsNovelty", "keepsRehearsal",
+                    "leftOut", "output", "users",
                 ])
             #expect(line["leftOut"] as? [String] == ["one", "two"] && line["added"] as? [String] == [])
             #expect(line["users"] as? Int == 2 && line["examples"] as? Int == 8 && line["clipped"] as? Int == 2)

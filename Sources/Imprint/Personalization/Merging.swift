@@ -20,6 +20,8 @@ public struct Merge: Sendable {
     public let privacy: Privacy?
     /// Whether the model omits the rehearsal features of its base, because the layers that compute them changed.
     public let omitsRehearsal: Bool
+    /// Whether the model omits the novelty rule of its base, because the layers that compute the features changed.
+    public let omitsNovelty: Bool
 
     /// A guarantee of (ε, δ)-differential privacy at the level of users.
     ///
@@ -90,10 +92,7 @@ extension ModelFile {
         for (index, label) in added.enumerated() {
             set(label, at: headLabels.count + index, of: merged, personalizations)
         }
-        let head = network.headIndex.map { network.nodes[$0].name }
-        let changesFeatures = personalizations.contains {
-            $0.adapters.contains { $0.parameter != "\(head ?? "").weight" }
-        }
+        let changesFeatures = personalizations.contains { !$0.adapters.isEmpty }
         var model = with(
             merged, network: network, addedLabels: added, base: try identity,
             rehearsal: changesFeatures ? nil : rehearsal)
@@ -108,7 +107,7 @@ extension ModelFile {
                     epsilon: GaussianMechanism.epsilon(multiplier: $0, delta: options.delta), delta: options.delta,
                     standardDeviation: average.standardDeviation)
             },
-            omitsRehearsal: changesFeatures && rehearsal != nil)
+            omitsRehearsal: changesFeatures && rehearsal != nil, omitsNovelty: changesFeatures && novelty != nil)
     }
 
     /// Sets the column of an added label to the weighted mean of the users' columns.
