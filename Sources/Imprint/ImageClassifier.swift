@@ -161,12 +161,12 @@ public final class ImageClassifier: Sendable {
         return (classifications(prediction, in: image.croppedPart(region)), prediction.novelty)
     }
 
-    /// Throws if a rule that fits images to the network's input is set for a detector, which has rules of its own.
+    /// Throws if a rule that fits images to the network's input is set for a detector, which has its own rule.
     func check(_ cropAndScale: CropAndScale?) throws(ImprintError) {
         guard let cropAndScale, !model.head.seesWholeImage else { return }
         throw .invalidSetting(
             name: "cropAndScale", found: cropAndScale.rawValue,
-            expected: "nil for a detector, which evaluates each position of an image")
+            expected: "nil for a detector, which has its own rule")
     }
 
     /// Returns all objects in a region of an image, by descending confidence; boxes are relative to the whole image.

@@ -101,7 +101,7 @@ public enum ImprintError: DescribedError, Equatable {
     case wrongKindOfModel(network: String, found: String, expected: String)
     /// The features of the photos exceed the memory limit.
     case featuresExceedMemoryLimit(byteCount: Int, limit: Int)
-    /// A personalization diverged: a parameter became NaN or infinite.
+    /// A personalization diverged: a parameter is not finite, or is beyond the range of float16.
     case personalizationDiverged
     /// The session has no personalization to save.
     case nothingToSave
@@ -241,7 +241,7 @@ public enum ImprintError: DescribedError, Equatable {
         case .damagedFeatureCache(let file):
             "\(file) is an incomplete or damaged feature cache. Delete it; the next run computes the features again"
         case .personalizationDiverged:
-            "the personalization diverged: a parameter is not finite. "
+            "the personalization diverged: a parameter is not finite, or is beyond the range of float16. "
                 + "Use a lower penalty and rehearsal weight, or check the base model"
         case .notOneLabel(let photo, let labels):
             "\(photo) has \(labels.isEmpty ? "no label" : "the labels \(abbreviated(labels))"), expected exactly one, "

@@ -32,7 +32,7 @@ extension Network {
     /// weights and biases are divided by a number, the logits are, too. nil without a final softmax or such a layer.
     package var logitLayerName: String? {
         guard nodes[nodes.count - 1].layer is Softmax else { return nil }
-        // Every node is read, so the output of a layer before single inputs has no other reader.
+        // Every node leads to the softmax. Here, each layer has one input, so no other node reads its output.
         var index = sources[nodes.count - 1][0]
         while index >= 0, nodes[index].scalesWithInput { index = sources[index][0] }
         guard index >= 0, nodes[index].layer is Dense || nodes[index].layer is Convolution else { return nil }

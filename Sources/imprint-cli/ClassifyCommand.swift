@@ -104,8 +104,7 @@ struct ClassifyCommand: ParsableCommand {
         try rule.check(classifier)
         if cropAndScale != nil, classifier.model.head.locatesObjects {
             throw ValidationError(
-                "--crop-and-scale: \(model) is a detector, which evaluates each position of a photo, expected a classifier of whole photos. "
-                    + "Leave it out.")
+                "--crop-and-scale: \(model) is a detector, which has its own rule. Leave the option out.")
         }
         if boxes { try requireDetector(classifier, "--boxes: \(model)", otherwise: "leave out --boxes") }
         let categories = try categories.map { try self.categories($0, of: classifier) }

@@ -9,7 +9,7 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     public var rehearsalWeight: Float = 2
     /// The weight of the penalty on changes to the logits, ≥ 0; see docs/explanation/personalization.md.
     ///
-    /// It has no effect with `blocks`.
+    /// It has no effect if `blocks` is more than 0.
     public var penalty: Float = 0.001
     /// The number of views per photo, including the photo itself, 1…64.
     ///
@@ -19,7 +19,9 @@ public struct PersonalizationConfiguration: Hashable, Sendable {
     ///
     /// A block has the layers whose outputs have the same number of pixels. 0 trains only the head.
     public var blocks = 0
-    /// The rank of the adapters, 1…64; it has no effect without `blocks`.
+    /// The rank of the adapters, 1…64.
+    ///
+    /// It has no effect if `blocks` is 0.
     public var rank = 4
     /// The number of threads that extract features, from 1 to 256, or to the number of cores if that is larger.
     ///

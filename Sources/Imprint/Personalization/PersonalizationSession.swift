@@ -26,7 +26,8 @@ internal import Synchronization
 /// A progress closure can read the session, but must not change it. During training, `teach`, `correct`, `forget` and `undo()` then throw
 /// `ImprintError.sessionIsTraining`. While `teach` reads photos, the session is not locked, and a change by the closure would mix with its call.
 ///
-/// Methods that train throw `ImprintError.personalizationDiverged` if a parameter becomes NaN or infinite, and `NetworkError.outOfMemory`.
+/// Methods that train throw `ImprintError.personalizationDiverged` if a parameter is not finite, or is beyond the range of float16, and
+/// `NetworkError.outOfMemory`.
 public final class PersonalizationSession: Sendable {
     /// The classifier without any personalization.
     public let base: ImageClassifier

@@ -17,9 +17,10 @@ struct UpdatePrivacy: Sendable {
         let isClipped: Bool
     }
 
-    /// Returns the change that may leave the device; for a change that is not finite, that of no change.
+    /// Returns the change that may leave the device.
     ///
-    /// Clipping would turn infinite values into NaN, which noise does not hide. An error would reveal that training on these photos diverged.
+    /// A change that is not finite counts as zero. Clipping would turn infinite values into NaN, which noise does not hide. An error would reveal
+    /// that training on these photos diverged.
     func release(_ change: HeadChange) -> Release {
         var generator = SystemRandomNumberGenerator()
         return release(change, &generator)
