@@ -24,7 +24,7 @@ struct CrossValidationSession {
         /// The first error of writing results to standard output.
         var outputError: (any Error)?
 
-        /// Reports results that could not be written. A model is trained and written before.
+        /// Reports results that could not be written; call it after the model is trained and written.
         /// - Throws: The error of standard output; `ExitCode` 1 if a file is not where the options say.
         func check() throws {
             if let outputError { throw outputError }
