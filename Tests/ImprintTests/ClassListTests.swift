@@ -28,7 +28,8 @@ import Testing
 
     @Test("A list of classes beside the single JSON file of another format is not read") func otherFormat() throws {
         try withAnnotatedPhotos(AnnotationFormat.coco.files.merging(["classes.txt": "bus"]) { $1 }) { folder in
-            #expect(try BoxAnnotations(contentsOf: folder).labels == ["cat", "dog"])
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.labels == ["cat", "dog"])
         }
     }
 
