@@ -34,6 +34,36 @@ import Testing
     }
 
     @Test(
+        "A folder with XML files and files of another format is read in the other format",
+        arguments: [AnnotationFormat.coco, .createML, .yolo])
+    func severalFormats(format: AnnotationFormat) throws {
+        var files = format.files
+        // LabelImg writes this list, and data.yaml would decide.
+        if files.removeValue(forKey: "data.yaml") != nil { files["labels/classes.txt"] = "cat\ndog" }
+        files["old.xml"] = "<annotation/>"
+        files["tool/a.xml"] = "<project/>"
+        try withAnnotatedPhotos(files) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.labels == ["cat", "dog"] && annotations.photos.map(\.objects.count) == [2, 0])
+        }
+    }
+
+    @Test("A list of classes without text files does not hide Pascal VOC boxes") func unusedList() throws {
+        try withAnnotatedPhotos(AnnotationFormat.voc.files.merging(["classes.txt": "bus"]) { $1 }) { folder in
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.labels == ["cat", "dog"])
+        }
+    }
+
+    @Test("The list of classes beside the text files counts") func twoLists() throws {
+        let files = ["classes.txt": "cat\ndog", "labels/classes.txt": "dog\ncat", "labels/a.txt": "1 .5 .5 .5 .5"]
+        try withAnnotatedPhotos(files) { folder in
+            let photos = try BoxAnnotations(contentsOf: folder).photos
+            #expect(photos.flatMap(boxTexts) == ["cat 50 25 100 50"])
+        }
+    }
+
+    @Test(
         "A list of classes without a name for a number is an error",
         arguments: [("\n\n", "list is empty"), ("cat\n\ndog", "line 2: the line is blank"), ("cat", "has the class 1")])
     func invalidClassList(text: String, part: String) throws {

@@ -194,13 +194,19 @@ public struct BoxAnnotations: Sendable {
             let file = url.appending(path: yaml)
             return (file, try YOLOAnnotations(file, photos: photos, part: part).contents())
         }
+        let json = names.filter { $0.lowercased().hasSuffix(".json") }
+        // A folder may have files of several formats, such as XML files of LabelImg from before a change of its format.
+        if json.count == 1, hasBoxes(url.appending(path: json[0])) {
+            return try (url.appending(path: json[0]), file(url.appending(path: json[0]), photos: photos, part: part))
+        }
+        let list = try classList(in: url)
+        if let list, try hasTextFiles(url) {
+            return (list, try YOLOAnnotations(list, photos: photos, part: part).contents())
+        }
         if try VOCAnnotations.folder(in: url) != nil {
             return (url, try VOCAnnotations(folder: url, photos: photos).contents())
         }
-        let json = names.filter { $0.lowercased().hasSuffix(".json") }
-        if let list = try classList(in: url), !hasBoxes(json.map { url.appending(path: $0) }) {
-            return (list, try YOLOAnnotations(list, photos: photos, part: part).contents())
-        }
+        if let list { return (list, try YOLOAnnotations(list, photos: photos, part: part).contents()) }
         guard json.count == 1 else {
             // A sub-folder that cannot be read may have XML files.
             if json.isEmpty { _ = try annotationPaths(in: url, extensions: ["xml"]) }
@@ -215,15 +221,20 @@ public struct BoxAnnotations: Sendable {
         return (only, try file(only, photos: photos, part: part))
     }
 
-    /// Whether the only one of some JSON files has boxes; other programs write notes beside a list of classes.
-    private static func hasBoxes(_ json: [URL]) -> Bool {
-        guard json.count == 1, let data = try? annotationData(json[0]) else { return false }
-        return BoxFormat(data, of: json[0]) != nil
+    /// Whether a JSON file has boxes; other programs write notes beside a list of classes.
+    private static func hasBoxes(_ json: URL) -> Bool {
+        guard let data = try? annotationData(json) else { return false }
+        return BoxFormat(data, of: json) != nil
     }
 
-    /// Returns the list of the classes of a YOLO data set, in its folder or beside the text files in `labels`; nil without a list.
+    /// Whether a folder or its sub-folders have text files that can have YOLO boxes.
+    private static func hasTextFiles(_ folder: URL) throws -> Bool {
+        try annotationPaths(in: folder, extensions: ["txt"]).contains { !folder.appending(path: $0).isClassList }
+    }
+
+    /// Returns the list of the classes of a YOLO data set, beside the text files in `labels` or in its folder; nil without a list.
     private static func classList(in folder: URL) throws -> URL? {
-        for folder in [folder, folder.appending(path: "labels")] where FileStatus(folder)?.isFolder == true {
+        for folder in [folder.appending(path: "labels"), folder] where FileStatus(folder)?.isFolder == true {
             let names = try annotationPaths(in: folder, extensions: ["txt", "names"], isRecursive: false)
             if let list = names.map({ folder.appending(path: $0) }).first(where: \.isClassList) { return list }
         }
