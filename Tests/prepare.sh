@@ -188,11 +188,13 @@ test_older_processors() {
     done
 }
 
-# Runs the chosen tests and, if any fails, repeats the messages of the failures at the end.
+# Runs the chosen tests, as many in parallel as there are cores, and, if any fails, repeats the messages of the failures at the
+# end. With more in parallel, waiting tests would exceed their time limits.
 run_tests() {
     local log status=0
     log=$(mktemp)
-    swift test --skip-build "${optimized[@]}" --disable-xctest "$@" 2>&1 | tee "$log" || status=$?
+    swift test --skip-build "${optimized[@]}" --disable-xctest \
+        --experimental-maximum-parallelization-width "$(getconf _NPROCESSORS_ONLN)" "$@" 2>&1 | tee "$log" || status=$?
     if [ "$status" -ne 0 ]; then
         printf '\nFailed tests:\n' >&2
         grep -aE '^✘ |Fatal error|crashed:|error:' "$log" >&2 || echo "The output above names no failed test." >&2

@@ -208,7 +208,7 @@ import Testing
         let learnsNewLabels: Bool
     }
 
-    @Test("Requests that wait for training progress are answered when the studio ends", .timeLimit(.minutes(5)))
+    @Test("Requests that wait for training progress are answered when the studio ends", .timeLimit(.minutes(10)))
     func ending() async throws {
         try await StudioSamples.withStudio { studio, _ in
             let client = try await enter(studio).client

@@ -77,7 +77,7 @@ struct StudioEncryptionTests {
         }
     }
 
-    @Test("The ports are closed after the studio ends", .timeLimit(.minutes(5))) func ending() async throws {
+    @Test("The ports are closed after the studio ends", .timeLimit(.minutes(10))) func ending() async throws {
         // No other test shares a studio on this address, or uses this port, so nothing else listens there afterwards.
         let (address, port) = ("127.0.0.3", TestPorts.endedStudio)
         func accepted(shared: Int) async throws -> [Bool] {

@@ -8,7 +8,7 @@ import Testing
 @testable import ImprintLive
 
 /// The connections of other devices to a shared server.
-@Suite("Connections of other devices", .timeLimit(.minutes(2))) struct TLSRelayTests {
+@Suite("Connections of other devices", .timeLimit(.minutes(10))) struct TLSRelayTests {
     /// Numbers of bytes: none, one, as many as the buffer of a relay, one more, and more than the buffers of the sockets.
     static let counts = [0, 1, 1 << 14, 1 << 14 + 1, 3_000_000]
 

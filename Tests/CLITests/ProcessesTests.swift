@@ -5,7 +5,7 @@ import Testing
 /// Training with several processes, which `mpirun` starts; IMPRINT_MPIRUN names it.
 @Suite(
     "mpirun", .enabled(if: mpirun != nil, "IMPRINT_MPIRUN is not set: ./run test sets it if Open MPI is installed"),
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(10)))
 struct ProcessesTests {
     /// Runs a shell script in which `processes COUNT …` starts that many processes of `imprint`.
     private func run(_ script: String, in folder: URL) throws -> CommandOutput {

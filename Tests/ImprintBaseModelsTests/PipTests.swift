@@ -158,7 +158,7 @@ private let python3 = ["/usr/bin/python3", "/usr/local/bin/python3", Python.path
         }
     }
 
-    @Test("Cancelling ends pip and leaves nothing behind", .timeLimit(.minutes(5)))
+    @Test("Cancelling ends pip and leaves nothing behind", .timeLimit(.minutes(10)))
     func cancel() async throws {
         try await withBases { bases, folder in
             let installer = try installer(

@@ -112,7 +112,7 @@ func run(
         }
     }
 
-    @Test("A cancelled client does not wait for a server that does not answer", .timeLimit(.minutes(2)))
+    @Test("A cancelled client does not wait for a server that does not answer", .timeLimit(.minutes(10)))
     func silentServer() async throws {
         try await withTemporaryFolder { folder in
             let fixture = try FleetFixture(folder)

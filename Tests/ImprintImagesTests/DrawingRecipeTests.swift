@@ -110,7 +110,7 @@ private func contents(of folder: URL) throws -> [String: Data] {
 
     @Test(
         "A recipe that is not a regular file is an error that states its kind",
-        .timeLimit(.minutes(1)), arguments: [("/dev/zero", "a device"), ("/tmp", "a folder"), ("pipe", "a pipe")])
+        .timeLimit(.minutes(10)), arguments: [("/dev/zero", "a device"), ("/tmp", "a folder"), ("pipe", "a pipe")])
     func otherKinds(path: String, kind: String) throws {
         try withTemporaryFolder { folder in
             let file = path.hasPrefix("/") ? URL(filePath: path) : folder.appending(path: path)

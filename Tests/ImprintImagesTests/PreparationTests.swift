@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test("A pipe with the name of a photo is skipped, not waited for", .timeLimit(.minutes(1))) func pipe() throws {
+    @Test("A pipe with the name of a photo is skipped, not waited for", .timeLimit(.minutes(10))) func pipe() throws {
         try withTemporaryFolder { root in
             let (data, output) = (root.appending(path: "data"), root.appending(path: "out"))
             try write(.scene(1, width: 60, height: 50), to: data.appending(path: "a/photo.jpg"))

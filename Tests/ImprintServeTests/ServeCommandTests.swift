@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test("A precision that the model does not have is an error before the server listens", .timeLimit(.minutes(1)))
+    @Test("A precision that the model does not have is an error before the server listens", .timeLimit(.minutes(10)))
     func precision() throws {
         try withTemporaryFolder { folder in
             try brightnessModel().write(to: folder.appending(path: "light.imprint"))
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test(
-        "A token file that is too short or endless is a failure", .timeLimit(.minutes(1)),
+        "A token file that is too short or endless is a failure", .timeLimit(.minutes(10)),
         arguments: [
             ("short.txt", "short.txt does not have a token, expected at least 16 printable ASCII characters"),
             ("/dev/zero", "/dev/zero: cannot be read (it is a device, expected a regular file)"),

@@ -120,7 +120,7 @@ extension DownloadTests {
         }
     }
 
-    @Test("If the disk is slow, the server waits", .timeLimit(.minutes(2)))
+    @Test("If the disk is slow, the server waits", .timeLimit(.minutes(10)))
     func backPressure() async throws {
         let (byteCount, isBlocked) = (64 << 20, DispatchSemaphore(value: 0))
         let sent = Mutex(0)
@@ -154,7 +154,7 @@ extension DownloadTests {
         #expect(received.withLock(\.self) == byteCount)
     }
 
-    @Test("Waiting for servers does not block other tasks", .timeLimit(.minutes(2)))
+    @Test("Waiting for servers does not block other tasks", .timeLimit(.minutes(10)))
     func manyDownloads() async throws {
         // More downloads than the pool has threads.
         let (count, bytes) = (4 * ProcessInfo.processInfo.activeProcessorCount, model.bytes)

@@ -6,7 +6,7 @@ import ImprintTraining
 import Synchronization
 import Testing
 
-@Suite("Asynchronous evaluation", .timeLimit(.minutes(2))) struct AsyncEvaluationTests {
+@Suite("Asynchronous evaluation", .timeLimit(.minutes(10))) struct AsyncEvaluationTests {
     /// Returns photos in memory.
     private func photos() throws -> InMemorySource {
         var source = InMemorySource(labels: ["a", "b"])

@@ -10,7 +10,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Errors and unreadable photos that only one of several processes has.
-@Suite("Failures of one of several processes", .timeLimit(.minutes(5))) struct FailingProcessesTests {
+@Suite("Failures of one of several processes", .timeLimit(.minutes(10))) struct FailingProcessesTests {
     /// Runs a closure in two processes, and returns the description of the error of each; an empty string without an error.
     private func failures(_ body: @escaping @Sendable (ProcessGroup) throws -> Void) async throws -> [String] {
         try await inProcesses(2) { group in

@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "Cancelling the task ends a quantization within each step", .timeLimit(.minutes(5)),
+        "Cancelling the task ends a quantization within each step", .timeLimit(.minutes(10)),
         arguments: ["reading photos", "calibrating"])
     func cancellation(step: String) async throws {
         try await withTemporaryFolder { folder in

@@ -12,7 +12,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Training runs that several processes share.
-@Suite("Training with several processes", .timeLimit(.minutes(5))) struct TrainingProcessesTests {
+@Suite("Training with several processes", .timeLimit(.minutes(10))) struct TrainingProcessesTests {
     /// Trains the same classifier in several processes, and returns the bytes of its file in each.
     private func trainClassifier(
         _ folder: URL, _ count: Int, _ configuration: ClassifierConfiguration, checkpoints: CheckpointOptions? = nil,

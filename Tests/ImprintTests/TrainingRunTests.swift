@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Tests of the asynchronous sequence of training events.
-@Suite("Training run", .timeLimit(.minutes(5))) struct TrainingRunTests {
+@Suite("Training run", .timeLimit(.minutes(10))) struct TrainingRunTests {
     private func withImages(_ body: (URL) async throws -> Void) async throws {
         try await withTemporaryFolder { folder in
             try ImprintTests.withImages(perLabel: 8) { images in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ImprintTraining
 
-@Suite("Cross-validation of detectors on photos with boxes", .timeLimit(.minutes(5))) struct BoxCrossValidationTests {
+@Suite("Cross-validation of detectors on photos with boxes", .timeLimit(.minutes(10))) struct BoxCrossValidationTests {
     private func validation(
         _ annotations: BoxAnnotations, _ change: (inout CrossValidation.Options) -> Void = { _ in }
     ) -> CrossValidation {

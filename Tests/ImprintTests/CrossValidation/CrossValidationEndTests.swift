@@ -7,7 +7,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Tests of cross-validations that are stopped, or in which a fold fails.
-@Suite("The end of a cross-validation", .timeLimit(.minutes(5))) struct CrossValidationEndTests {
+@Suite("The end of a cross-validation", .timeLimit(.minutes(10))) struct CrossValidationEndTests {
     private func validation(_ folder: URL, folds: Int = 2, keptFolds: URL? = nil) throws -> CrossValidation {
         var options = CrossValidation.Options()
         (options.folds, options.keptFolds) = (folds, keptFolds)

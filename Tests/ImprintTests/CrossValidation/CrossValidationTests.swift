@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImprintTraining
 
-@Suite("Cross-validation", .timeLimit(.minutes(5))) struct CrossValidationTests {
+@Suite("Cross-validation", .timeLimit(.minutes(10))) struct CrossValidationTests {
     /// Noise images can resemble each other, so most tests form no groups of near-duplicates.
     private func validation(
         _ folder: URL, _ configuration: ClassifierConfiguration? = nil,

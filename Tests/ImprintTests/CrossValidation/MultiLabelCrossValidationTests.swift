@@ -7,7 +7,7 @@ import Testing
 
 @testable import ImprintTraining
 
-@Suite("Cross-validation of multi-label models", .timeLimit(.minutes(5))) struct MultiLabelCrossValidationTests {
+@Suite("Cross-validation of multi-label models", .timeLimit(.minutes(10))) struct MultiLabelCrossValidationTests {
     /// Returns the photos of a folder, in turn with the label "left", "right", both or none.
     private func photos(in folder: URL, labels: [String] = ["left", "right"]) throws -> InMemorySource {
         var source = InMemorySource(labels: labels)

@@ -11,7 +11,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Adding logos to a detector; its features are random, because only the head is trained.
-@Suite("New logos of a detector", .timeLimit(.minutes(5))) struct DetectorPersonalizerTests {
+@Suite("New logos of a detector", .timeLimit(.minutes(10))) struct DetectorPersonalizerTests {
     /// Returns a detector with random parameters, and "none" as the label of photos without a logo.
     private func model(logos: [String] = ["crest", "leaf"], boxes: Bool = true) throws -> ModelFile {
         let network = try Network.logoDetector(logos: logos.count, regressesBoxes: boxes)

@@ -9,7 +9,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Tests of training a detector on photos that are not in a folder.
-@Suite("Photos of detectors in lists and in memory", .timeLimit(.minutes(5))) struct DetectorSourceTests {
+@Suite("Photos of detectors in lists and in memory", .timeLimit(.minutes(10))) struct DetectorSourceTests {
     /// Photos that are loaded on demand.
     private struct Database: TrainingSource {
         let name = "the database"

@@ -10,7 +10,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Tests of detector runs that are stopped while they scan photos, and of the detections from which they resume.
-@Suite("Stopped scans of a detector run", .timeLimit(.minutes(5))) struct DetectorStopTests {
+@Suite("Stopped scans of a detector run", .timeLimit(.minutes(10))) struct DetectorStopTests {
     @Test(
         "A run that is stopped in hard-negative mining or validation ends after a portion, and resumes bitwise identically",
         arguments: [true, false])

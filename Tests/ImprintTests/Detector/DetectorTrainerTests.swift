@@ -12,7 +12,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Tests of training a detector from artwork, on photos with and without a cross, with a few steps per phase.
-@Suite("Detector training", .timeLimit(.minutes(5))) struct DetectorTrainerTests {
+@Suite("Detector training", .timeLimit(.minutes(10))) struct DetectorTrainerTests {
     /// Writes photos of noise; those with the label "cross" show a cross.
     private func writePhotos(to folder: URL, labels: [String], count: Int) throws {
         try writeNoise(to: folder, labels: labels, count: count) { label, image, left, top in

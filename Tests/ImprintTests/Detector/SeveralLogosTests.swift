@@ -12,7 +12,7 @@ import Testing
 @testable import ImprintTraining
 
 /// Tests of training a detector of two logos on synthetic photos, with a few steps per phase.
-@Suite("Detectors of several logos", .timeLimit(.minutes(5))) struct SeveralLogosTests {
+@Suite("Detectors of several logos", .timeLimit(.minutes(10))) struct SeveralLogosTests {
     private static func file(_ name: String) -> URL {
         packageFolder.appending(path: "Tests/ImprintImagesTests/Fixtures/artwork-\(name).png")
     }

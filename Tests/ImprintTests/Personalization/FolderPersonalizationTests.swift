@@ -320,7 +320,7 @@ import Testing
         }
     }
 
-    @Test("Personalization with a cache skips a pipe instead of waiting for its writer", .timeLimit(.minutes(1)))
+    @Test("Personalization with a cache skips a pipe instead of waiting for its writer", .timeLimit(.minutes(10)))
     func pipe() throws {
         try withPhotos { folder in
             let pipe = folder.appending(path: "pipe.png")

@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(
-        "A progress closure cannot train with a folder, which may continue on another thread", .timeLimit(.minutes(2)),
+        "A progress closure cannot train with a folder, which may continue on another thread", .timeLimit(.minutes(10)),
         arguments: [false, true])
     func changingWithFolder(isBackground: Bool) throws {
         try withTemporaryFolder { folder in

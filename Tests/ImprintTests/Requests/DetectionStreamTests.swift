@@ -7,7 +7,7 @@ import Testing
 @testable import Imprint
 
 /// Identities of objects over the frames of a video.
-@Suite(.timeLimit(.minutes(5))) struct DetectionStreamTests {
+@Suite(.timeLimit(.minutes(10))) struct DetectionStreamTests {
     /// Returns an object with a box of 0.2 x 0.2.
     private func object(_ label: String, _ x: Float, _ y: Float = 0.5) -> DetectedObject {
         DetectedObject(label: label, confidence: 0.9, box: NormalizedRectangle(x: x, y: y, width: 0.2, height: 0.2))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Imprint
 
-@Suite("Streams of classifications", .timeLimit(.minutes(5))) struct StreamTests {
+@Suite("Streams of classifications", .timeLimit(.minutes(10))) struct StreamTests {
     private func frames(_ count: Int) -> AsyncStream<ImageSource> {
         AsyncStream { frames in
             for number in 0..<count { frames.yield(.image(testImage(number))) }
