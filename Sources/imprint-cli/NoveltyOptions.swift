@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Foundation
 internal import Imprint
+internal import ImprintCore
 internal import ImprintImages
 internal import ImprintModel
 internal import ImprintTraining
@@ -70,6 +71,17 @@ struct UnknownPhotosOption: ParsableArguments {
         return try ImageFolder.images(in: URL(filePath: unknown))
     }
 
+    /// Checks that the folder of the unknown photos contains none of the labelled photos, which the model should accept.
+    /// - Throws: `ValidationError` that names a labelled photo in the folder.
+    func check(_ labelled: any TrainingSource) throws {
+        guard let unknown else { return }
+        let folder = URL(filePath: unknown)
+        guard let photo = labelled.items.first(where: { $0.url.isInside(folder) }) else { return }
+        throw ValidationError(
+            "--unknown: \(unknown): the folder contains the labelled photo \(visible(photo.url.displayPath)), expected only photos that show "
+                + "none of the labels. Name a folder of other photos.")
+    }
+
     /// Measures how many of the unknown photos the model accepts, or returns nil without the option.
     func acceptance(of photos: [URL]?, by classifier: ImageClassifier, threads: Int) throws -> UnknownLine? {
         guard let unknown, let photos else { return nil }
@@ -87,11 +99,13 @@ struct UnknownLine: Encodable {
     let images: Int
     let accepted: Int
     let acceptedShare: Double
+    let skipped: [SkippedLine]
 
     init(_ acceptance: NoveltyAcceptance) {
         images = acceptance.images
         accepted = acceptance.accepted
         acceptedShare = acceptance.share
+        skipped = acceptance.skipped.map(SkippedLine.init)
     }
 
     /// A line of text.

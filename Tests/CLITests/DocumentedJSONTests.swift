@@ -54,7 +54,7 @@ import Testing
             Line(results, "detect", "detect --artwork Logo=logo.svg photos/dark/0.png"),
             Line(results, "detect", "detect d.imprint photos/dark/0.png --count", at: 1),
             Line(results, "evaluate", "evaluate m.imprint photos --images", isLast: false),
-            Line(results, "evaluate", "evaluate m.imprint photos --unknown photos/dark", at: 1),
+            Line(results, "evaluate", "evaluate m.imprint photos --unknown others", at: 1),
             Line(results, "evaluate", "evaluate d.imprint --annotations boxes.json --images", at: 2, isLast: false),
             Line(results, "evaluate", "evaluate d.imprint --annotations boxes.json", at: 3),
             Line(results, "compare", "compare m.imprint m.imprint --images photos"),
@@ -122,11 +122,15 @@ import Testing
         return try #require(object as? [String: Any], "\(texts[line.position])")
     }
 
-    /// Writes photos with their boxes, an unreadable photo, the artwork of a logo, and a detector.
+    /// Writes photos with their boxes, photos without labels, unreadable photos, the artwork of a logo, and a detector.
     private func writeFiles(to folder: URL) throws {
         let photos = folder.appending(path: "photos")
         try writeImages(to: photos, count: 40)
-        try Data("no image".utf8).write(to: photos.appending(path: "dark/broken.png"))
+        let others = folder.appending(path: "others")
+        try writeImages(to: others, count: 4)
+        for parent in [photos, others] {
+            try Data("no image".utf8).write(to: parent.appending(path: "dark/broken.png"))
+        }
         try writeRandomDetector(logos: ["leaf"], to: folder.appending(path: "d.imprint"))
         for (name, text) in [
             (

@@ -90,6 +90,41 @@ import Testing
         }
     }
 
+    @Test("evaluate --unknown rejects a folder with labelled photos, which are in a folder or a list") func labelled()
+        throws
+    {
+        try withModel { folder in
+            try Data("photo,label\nphotos/dark/0.png,dark\n".utf8).write(to: folder.appending(path: "list.csv"))
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.appending(path: "link").path, withDestinationPath: "photos")
+            for (labelled, unknown) in [
+                ("photos", "photos"), ("photos", "."), ("photos", "photos/dark"), ("photos", "link"),
+                ("list.csv", "photos/dark"),
+            ] {
+                let run = try shell("$imprint evaluate m.imprint \(labelled) --unknown \(unknown)", folder: folder)
+                #expect(run.status == 64 && run.output.isEmpty, "\(run.output)")
+                let text = "--unknown: \(unknown): the folder contains the labelled photo "
+                #expect(run.errors.contains(text) && run.errors.contains("/0.png, expected only"), "\(run.errors)")
+            }
+            let run = try shell("$imprint evaluate m.imprint list.csv --unknown photos/bright", folder: folder)
+            #expect(run.status == 0, "\(run.errors)")
+        }
+    }
+
+    @Test("evaluate --unknown --json lists the unreadable photos of each set") func unreadable() throws {
+        try withModel { folder in
+            try Data("no image".utf8).write(to: folder.appending(path: "unknown/broken.png"))
+            let run = try shell("$imprint evaluate m.imprint photos --unknown unknown --json", folder: folder)
+            let line = try #require(run.lines.last)
+            #expect((line["skipped"] as? [Any])?.isEmpty == true)
+            let unknown = try #require(line["unknown"] as? [String: Any])
+            #expect(unknown["images"] as? Int == 4)
+            let skipped = try #require(unknown["skipped"] as? [[String: String]])
+            #expect(skipped.map { $0["file"]?.hasSuffix("unknown/broken.png") } == [true])
+            #expect(skipped.first?["reason"]?.contains("expected an image") == true, "\(skipped)")
+        }
+    }
+
     @Test("evaluate --unknown fails for a model without a rule, and for a folder without photos") func refused() throws
     {
         try withModel { folder in
