@@ -119,14 +119,28 @@ extension ImageFolder {
         }
     }
 
-    /// Checks that a folder with too few sub-folders is not the folder above those of the labels, such as archive with the only folder archive/photos.
-    static func checkNesting(_ folders: [String], in url: URL, minimumClasses: Int) throws(ImageError) {
-        guard folders.count == 1, let name = folders.first else { return }
-        let labels = try FolderListing(url.appending(path: name)).folders
-        let withPhotos = try labels.count { label throws(ImageError) in
-            try filePaths(below: "\(name)/\(label)", in: url).contains { isImage(url.appending(path: $0)) }
+    /// Checks that the only sub-folder of a folder is a label: not a data set with bounding boxes, nor a folder above those of the labels or of a
+    /// dataset split, such as archive/photos with the folders archive/photos/cat and archive/photos/dog.
+    ///
+    /// If a single class is enough, a folder with photos beside its sub-folders is a label, unless a known label is among its sub-folders.
+    /// - Parameter knownLabels: The labels of a model or of other photos; a folder with such a name is a label.
+    static func checkNesting(
+        _ name: String, in url: URL, minimumClasses: Int, knownLabels: [String]
+    ) throws(ImageError) {
+        guard !knownLabels.contains(name) else { return }
+        let location = url.appending(path: name)
+        let listing = try FolderListing(location)
+        if let found = signOfBoxes(listing, location) { throw .hasBoxes(folder: location, found: found) }
+        try checkSplits(listing.folders, in: location)
+        var labels: [String] = []
+        for label in listing.folders {
+            let paths = try filePaths(below: label, in: location)
+            if paths.contains(where: { isImage(location.appending(path: $0)) }) { labels.append(label) }
         }
-        if withPhotos >= minimumClasses { throw .labelsInSubfolder(folder: url, name: name, labels: labels) }
+        let mayBeLabel = minimumClasses == 1 && listing.files.contains { isImage(location.appending(path: $0)) }
+        if labels.contains(where: knownLabels.contains) || (labels.count > 1 && !mayBeLabel) {
+            throw .labelsInSubfolder(folder: url, name: name, labels: listing.folders)
+        }
     }
 
     /// Checks that the photos without a logo are not in a folder with the name of a logo, such as train/Logo, or a similar name.

@@ -125,7 +125,8 @@ extension ImageError {
         case .labelsInSubfolder(let folder, let name, let labels):
             "\(folder.displayPath): found only the sub-folder \(quotedName(name)), which has sub-folders of photos "
                 + "(\(Self.firstNames(labels))). Expected one sub-folder of photos per label. If these are the labels, use "
-                + "\(folder.appending(path: name).displayPath)."
+                + "\(folder.appending(path: name).displayPath). If \(quotedName(name)) is a label, move the photos out of "
+                + "its sub-folders."
         case .equalNames(let folder, let names):
             "\(folder.displayPath) has \(names.count) sub-folders that look the same, "
                 + "\(Self.lookalikes(names)), but consist of different Unicode characters. "

@@ -32,8 +32,15 @@ public struct ImageFolder: Sendable {
     ///   - url: The folder.
     ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
     /// - Throws: `ImageError` if the folder is missing, a file, empty, or a data set with bounding boxes, if it holds too few class folders or
-    ///   the folders of a dataset split, such as train and val, or if a class has a blank name or no images.
+    ///   the folders of a dataset split, such as train and val, if its only sub-folder holds such a data set or several folders of images
+    ///   instead of images, or if a class has a blank name or no images.
     public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
+        try self.init(at: url, minimumClasses: minimumClasses, knownLabels: [])
+    }
+
+    /// Creates a data set from the images in the sub-folders of `url`, as `init(at:minimumClasses:)`.
+    /// - Parameter knownLabels: The labels of a model or of other photos; a single sub-folder with such a name is a class, regardless of its content.
+    package init(at url: URL, minimumClasses: Int, knownLabels: [String]) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
@@ -42,8 +49,11 @@ public struct ImageFolder: Sendable {
             let images = root.files.count { isImage(url.appending(path: $0)) }
             throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
         }
+        if root.folders.count == 1 {
+            try Self.checkNesting(
+                root.folders[0], in: url, minimumClasses: minimumClasses, knownLabels: knownLabels)
+        }
         guard root.folders.count >= minimumClasses else {
-            try Self.checkNesting(root.folders, in: url, minimumClasses: minimumClasses)
             throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
         }
         try Self.checkSplits(root.folders, in: url)

@@ -251,12 +251,19 @@ extension ImageFolder: TrainingSource {
 }
 
 /// Reads labelled photos from a folder with one sub-folder per label, or from a list (`LabelList`).
-/// - Parameter minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation and for a list in which a photo has several
-///   labels or none.
+/// - Parameters:
+///   - url: The folder or the list.
+///   - minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation and for a list in which a photo has several
+///     labels or none.
+///   - knownLabels: The labels of a model or of other photos; a single sub-folder with such a name is a label, regardless of its content.
 /// - Throws: The errors of `ImageFolder` and `LabelList`; `LabelListError` if the path names neither a folder nor a regular file.
-package func labelledPhotos(at url: URL, minimumLabels: Int) throws -> any TrainingSource {
+package func labelledPhotos(
+    at url: URL, minimumLabels: Int, knownLabels: [String] = []
+) throws -> any TrainingSource {
     guard let status = FileStatus(url) else { throw LabelListError(file: url, problem: .missing) }
-    if status.isFolder { return try ImageFolder(at: url, minimumClasses: minimumLabels) }
+    if status.isFolder {
+        return try ImageFolder(at: url, minimumClasses: minimumLabels, knownLabels: knownLabels)
+    }
     if let kind = status.specialKind { throw LabelListError(file: url, problem: .otherKind(found: kind)) }
     return try LabelList(at: url, minimumLabels: minimumLabels)
 }

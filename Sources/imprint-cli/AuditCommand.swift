@@ -72,7 +72,9 @@ struct AuditCommand: ParsableCommand {
     /// Audits photos with labels.
     private func audit(_ data: String, _ workers: Workers) throws -> Audit {
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1)
-        let other = try validation.map { try labelledPhotos(at: URL(filePath: $0), minimumLabels: 1) }
+        let other = try validation.map {
+            try labelledPhotos(at: URL(filePath: $0), minimumLabels: 1, knownLabels: folder.labels)
+        }
         var bar = ProgressBar()
         defer { bar.clear() }
         let total = folder.items.count + (other?.items.count ?? 0)

@@ -111,9 +111,11 @@ struct JoinCommand: AsyncParsableCommand {
         guard let url else { return }
         let classifier = try ImageClassifier(namedModel(model))
         try training.check(classifier.model, model)
+        func folder(_ path: String) throws -> ImageFolder {
+            try ImageFolder(at: URL(filePath: path), minimumClasses: 1, knownLabels: classifier.labels)
+        }
         let client = try FleetClient(
-            url, classifier: classifier, photos: ImageFolder(at: URL(filePath: photos), minimumClasses: 1),
-            validation: try validation.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) },
+            url, classifier: classifier, photos: folder(photos), validation: try validation.map { try folder($0) },
             key: key.map { URL(filePath: $0) }, configuration: settings)
         for image in client.skipped { Terminal.warn("Skipped: \(image.reason)") }
         let interrupt = Interrupt([SIGINT, SIGTERM, SIGHUP], saves: false)

@@ -110,7 +110,9 @@ struct PersonalizeCommand: ParsableCommand {
             with: try earlier.map(namedPersonalization))
         guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier) }
         try training.check(base.model, model)
-        let folder = try data.map { try ImageFolder(at: URL(filePath: $0), minimumClasses: 1) }
+        let folder = try data.map {
+            try ImageFolder(at: URL(filePath: $0), minimumClasses: 1, knownLabels: classifier.labels)
+        }
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)
         let added = (folder?.labels ?? []).filter { !classifier.labels.contains($0) }

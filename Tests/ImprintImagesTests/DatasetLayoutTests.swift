@@ -96,8 +96,9 @@ import Testing
         arguments: [
             (["archive/A/a.jpg", "archive/B/x/b.jpg", "read.me"], 2, "archive", ["A", "B"]),
             (["train/A/a.jpg", "train/B/b.jpg", "train/C/notes.txt"], 2, "train", ["A", "B", "C"]),
-            (["A/1/a.jpg", "A/2/read.me"], 2, nil, []), (["A/1/a.jpg", "A/2/b.jpg"], 1, nil, []),
-            (["A/a.jpg"], 2, nil, []),
+            (["A/1/a.jpg", "A/2/read.me"], 2, nil, []), (["A/1/a.jpg", "A/2/read.me"], 1, nil, []),
+            (["A/1/a.jpg", "A/2/b.jpg"], 1, "A", ["1", "2"]), (["A/1/a.jpg", "A/2/b.jpg", "A/c.jpg"], 1, nil, []),
+            (["A/1/a.jpg", "A/2/b.jpg", "A/c.jpg"], 2, "A", ["1", "2"]), (["A/a.jpg"], 2, nil, []),
         ] as [([String], Int, String?, [String])])
     func nested(files: ([String], Int, String?, [String])) throws {
         let (paths, minimum, name, labels) = files
@@ -112,8 +113,55 @@ import Testing
             guard let error, let name else { return }
             #expect(
                 error.description.contains(
-                    "found only the sub-folder \"\(name)\", which has sub-folders of photos (A, B"))
-            #expect(error.description.hasSuffix("If these are the labels, use \(root.path)/\(name)."))
+                    "found only the sub-folder \"\(name)\", which has sub-folders of photos (\(labels[0]), \(labels[1])"
+                ))
+            #expect(
+                error.description.contains(
+                    "If these are the labels, use \(root.path)/\(name). If \"\(name)\" is a label"))
+        }
+    }
+
+    @Test(
+        "The only sub-folder is a label if it is known, and not if it contains folders of known labels",
+        arguments: [
+            (["A/1/a.jpg", "A/2/b.jpg"], true), (["A/a.jpg", "A/a.xml"], true), (["more/A/a.jpg"], false),
+            (["more/A/a.jpg", "more/b.jpg"], false), (["more/1/a.jpg"], true),
+        ])
+    func knownLabels(paths: [String], isLabel: Bool) throws {
+        try withFiles(paths) { root in
+            let name = String(try #require(paths[0].split(separator: "/").first))
+            for path in paths where path.hasSuffix(".xml") {
+                try Data("<annotation></annotation>".utf8).write(to: root.appending(path: path))
+            }
+            func folder(_ known: [String]) throws -> ImageFolder {
+                try ImageFolder(at: root, minimumClasses: 1, knownLabels: known)
+            }
+            if isLabel {
+                #expect(try folder(["A"]).labels == [name])
+            } else {
+                let error = ImageError.labelsInSubfolder(folder: root, name: name, labels: ["A"])
+                #expect(throws: error) { try folder(["A"]) }
+                #expect(try folder([]).labels == [name])
+            }
+        }
+    }
+
+    @Test(
+        "A folder with only a data set with bounding boxes or a dataset split is an error that names the inner folder",
+        arguments: [1, 2])
+    func nestedSets(minimum: Int) throws {
+        try withFiles(["set/images/a.jpg", "set/labels/a.txt"]) { root in
+            let error = ImageError.hasBoxes(folder: root.appending(path: "set"), found: "the folders images and labels")
+            #expect(throws: error) { try ImageFolder(at: root, minimumClasses: minimum) }
+        }
+        try withFiles(["set/a.jpg", "set/_annotations.coco.json"]) { root in
+            let error = ImageError.hasBoxes(folder: root.appending(path: "set"), found: "_annotations.coco.json")
+            #expect(throws: error) { try ImageFolder(at: root, minimumClasses: minimum) }
+        }
+        try withFiles(["set/train/A/a.jpg", "set/val/A/b.jpg"]) { root in
+            let error = ImageError.splitFolders(
+                folder: root.appending(path: "set"), splits: ["train", "val"], labels: ["A"])
+            #expect(throws: error) { try ImageFolder(at: root, minimumClasses: minimum) }
         }
     }
 

@@ -204,7 +204,7 @@ extension TrainingSource {
 package func validationPhotos(
     at url: URL, for source: any TrainingSource, logos: [String]?
 ) throws -> any TrainingSource {
-    guard let logos else { return try labelledPhotos(at: url, minimumLabels: 1) }
+    guard let logos else { return try labelledPhotos(at: url, minimumLabels: 1, knownLabels: source.labels) }
     let backgroundLabel = source.labels.first { !logos.contains($0) }
     return try ImageFolder(at: url, logos: logos, backgroundLabel: backgroundLabel)
 }
