@@ -41,6 +41,12 @@ extension ImageFolder {
             let isSeparate = folder == name && !files.contains { isImage(location.appending(path: $0)) }
             let json = isSeparate ? files.first { $0.hasSuffix(".json") } : nil
             if let file = json ?? annotationFile(files, location) { return "\(folder)/\(file)" }
+            // CVAT and Darknet write the list of classes beside the folders of the parts.
+            if folder != name, let list = root.files.first(where: { url.appending(path: $0).isClassList }),
+                hasTextFile((try? filePaths(below: folder, in: url)) ?? [], url)
+            {
+                return list
+            }
         }
         return nil
     }
@@ -57,8 +63,9 @@ extension ImageFolder {
     }
 
     /// Whether a photo among files of a folder has a text file of the same name, as YOLO boxes.
+    /// - Parameter files: The paths of the files, relative to the folder.
     private static func hasTextFile(_ files: [String], _ folder: URL) -> Bool {
-        func stem(_ file: String) -> String { folder.appending(path: file).deletingPathExtension().lastPathComponent }
+        func stem(_ file: String) -> String { folder.appending(path: file).deletingPathExtension().displayPath }
         let texts = Set(files.filter { $0.hasSuffix(".txt") }.map(stem))
         return files.contains { texts.contains(stem($0)) && isImage(folder.appending(path: $0)) }
     }
@@ -105,41 +112,80 @@ extension ImageFolder {
     static func checkSplits(_ folders: [String], in url: URL) throws(ImageError) {
         let splits = folders.filter { BoxFormat.partKey(ofFolder: $0) != nil }
         guard Set(splits.map { BoxFormat.partKey(ofFolder: $0) }).count > 1 else { return }
-        var common: [String]?
-        for split in splits {
-            var labels: [String] = []
-            for name in try FolderListing(url.appending(path: split)).folders where common?.contains(name) != false {
-                let paths = try filePaths(below: "\(split)/\(name)", in: url)
-                if paths.contains(where: { isImage(url.appending(path: $0)) }) { labels.append(name) }
-            }
-            common = labels
+        var paths = splits
+        var labels = try commonLabels(of: paths, in: url)
+        if labels.count < 2 {
+            // Archives often contain a folder of their own name, as in train/train/cat and test/test/cat.
+            let inner = try splits.map { split throws(ImageError) in try innerPath(of: split, in: url) }
+            let innerLabels = try inner == splits ? [] : commonLabels(of: inner, in: url)
+            if innerLabels.count > labels.count { (paths, labels) = (inner, innerLabels) }
         }
-        if let common, !common.isEmpty || splits.count == folders.count {
-            throw .splitFolders(folder: url, splits: splits, labels: common)
+        if !labels.isEmpty || splits.count == folders.count {
+            throw .splitFolders(folder: url, splits: paths, labels: labels)
+        }
+    }
+
+    /// Returns the names of the sub-folders of photos that all of some folders have.
+    private static func commonLabels(of paths: [String], in url: URL) throws(ImageError) -> [String] {
+        var common: [String]?
+        for path in paths {
+            let location = url.appending(path: path)
+            let names = try FolderListing(location).folders.filter { common?.contains($0) != false }
+            common = try foldersOfPhotos(names, in: location)
+        }
+        return common ?? []
+    }
+
+    /// Returns those sub-folders that have photos at any depth.
+    private static func foldersOfPhotos(_ names: [String], in url: URL) throws(ImageError) -> [String] {
+        var found: [String] = []
+        for name in names {
+            let paths = try filePaths(below: name, in: url)
+            if paths.contains(where: { isImage(url.appending(path: $0)) }) { found.append(name) }
+        }
+        return found
+    }
+
+    /// Returns the path of the first folder with several sub-folders below a chain of folders that contain only the next one.
+    /// - Parameter path: The path of the first folder of the chain; the result if the chain ends in a folder without sub-folders.
+    private static func innerPath(of path: String, in url: URL) throws(ImageError) -> String {
+        var inner = path
+        while true {
+            let location = url.appending(path: inner)
+            let folders = try FolderListing(location).folders
+            guard let folder = folders.first else { return path }
+            if folders.count > 1 { return inner }
+            // A chain of links may not end.
+            if isLink(location.appending(path: folder)) { return path }
+            inner += "/\(folder)"
         }
     }
 
     /// Checks that the only sub-folder of a folder is a label: not a data set with bounding boxes, nor a folder above those of the labels or of a
     /// dataset split, such as archive/photos with the folders archive/photos/cat and archive/photos/dog.
     ///
-    /// If a single class is enough, a folder with photos beside its sub-folders is a label, unless a known label is among its sub-folders.
+    /// The folders of the labels may be deeper, as in archive/photos/photos/cat. If a single class is enough, a folder with photos beside its
+    /// sub-folders is a label, unless a known label is among its sub-folders.
     /// - Parameter knownLabels: The labels of a model or of other photos; a folder with such a name is a label.
     static func checkNesting(
         _ name: String, in url: URL, minimumClasses: Int, knownLabels: [String]
     ) throws(ImageError) {
-        guard !knownLabels.contains(name) else { return }
-        let location = url.appending(path: name)
-        let listing = try FolderListing(location)
-        if let found = signOfBoxes(listing, location) { throw .hasBoxes(folder: location, found: found) }
-        try checkSplits(listing.folders, in: location)
-        var labels: [String] = []
-        for label in listing.folders {
-            let paths = try filePaths(below: label, in: location)
-            if paths.contains(where: { isImage(location.appending(path: $0)) }) { labels.append(label) }
-        }
-        let mayBeLabel = minimumClasses == 1 && listing.files.contains { isImage(location.appending(path: $0)) }
-        if labels.contains(where: knownLabels.contains) || (labels.count > 1 && !mayBeLabel) {
-            throw .labelsInSubfolder(folder: url, name: name, labels: listing.folders)
+        var (folder, path) = (name, name)
+        while !knownLabels.contains(folder) {
+            let location = url.appending(path: path)
+            let listing = try FolderListing(location)
+            if let found = signOfBoxes(listing, location) { throw .hasBoxes(folder: location, found: found) }
+            try checkSplits(listing.folders, in: location)
+            let labels = try foldersOfPhotos(listing.folders, in: location)
+            let hasPhotos = listing.files.contains { isImage(location.appending(path: $0)) }
+            let mayBeLabel = minimumClasses == 1 && hasPhotos
+            if labels.contains(where: knownLabels.contains) || (labels.count > 1 && !mayBeLabel) {
+                throw .labelsInSubfolder(folder: url, name: path, labels: listing.folders)
+            }
+            // A chain of links may not end.
+            guard labels.count == 1, !hasPhotos, !isLink(location.appending(path: labels[0])) else { return }
+            folder = labels[0]
+            path += "/\(folder)"
         }
     }
 

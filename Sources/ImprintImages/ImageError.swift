@@ -36,6 +36,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     /// The folder holds fewer classes than needed; `found` are their names.
     case tooFewClasses(folder: URL, found: [String], minimum: Int)
     /// The only sub-folder, `name`, has the sub-folders `labels`, which are probably those of the labels.
+    ///
+    /// `name` may be the path of a deeper folder, such as "photos/photos", in which each folder is the only one of the folder above it.
     case labelsInSubfolder(folder: URL, name: String, labels: [String])
     /// The names of sub-folders look the same as others and differ only in their Unicode normalization; `names` contains all of them.
     case equalNames(folder: URL, names: [String])
@@ -47,8 +49,8 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case hasBoxes(folder: URL, found: String)
     /// The sub-folders are those of a dataset split rather than of labels.
     ///
-    /// `splits` are their names, such as "train" and "val", and `labels` the names of the sub-folders that all of them have; there may be none if
-    /// the folder has no other sub-folders.
+    /// `splits` are their names, such as "train" and "val", or paths to the folder of the labels, such as "train/train". `labels` are the names of
+    /// the sub-folders that all of them have; there may be none if the folder has no other sub-folders.
     case splitFolders(folder: URL, splits: [String], labels: [String])
     /// The folder of a logo, at `path` relative to the folder of photos, is not directly in it, so its photos would count as photos without a logo.
     case logoInSubfolder(folder: URL, path: String)
@@ -198,7 +200,7 @@ extension ImageError {
         let uses = [("train", "training"), ("val", "validation"), ("test", "test")]
         return listed(
             uses.compactMap { key, use -> String? in
-                guard let name = splits.first(where: { BoxFormat.partKey(ofFolder: $0) == key }) else { return nil }
+                guard let name = splits.first(where: { BoxFormat.partKey(ofPath: $0) == key }) else { return nil }
                 return "\(folder.appending(path: name).displayPath) as the \(use) photos"
             })
     }

@@ -321,7 +321,8 @@ private func isHidden(_ name: String) -> Bool {
         || ["thumbs.db", "ehthumbs.db", "desktop.ini", "__macosx", "icon\r"].contains(name.lowercased())
 }
 
-private func isLink(_ url: URL) -> Bool {
+/// Whether a file or folder is a symbolic link.
+func isLink(_ url: URL) -> Bool {
     (try? FileManager.default.destinationOfSymbolicLink(atPath: url.displayPath)) != nil
 }
 

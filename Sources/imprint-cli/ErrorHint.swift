@@ -151,7 +151,7 @@ let annotationsHint =
 /// Returns the argument and the option for the parts of a dataset split; nil if the subcommand has no validation set, or the split has none.
 private func hint(forSplits splits: [String], in folder: URL, _ command: any ParsableCommand.Type) -> String? {
     func path(_ key: String) -> String? {
-        splits.first { BoxFormat.partKey(ofFolder: $0) == key }
+        splits.first { BoxFormat.partKey(ofPath: $0) == key }
             .map { shellQuoted(folder.appending(path: $0).displayPath) }
     }
     guard CommandLineArguments.options(of: command).contains("--validation"), let training = path("train"),

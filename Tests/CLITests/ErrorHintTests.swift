@@ -279,6 +279,9 @@ import Testing
                     == "Name the folders with '/my data/train' --validation '/my data/valid'.")
             #expect(hint(for: error(["test", "train"]), in: command) == nil)
         }
+        #expect(
+            hint(for: error(["train/train", "valid/photos"]), in: TrainCommand.self)
+                == "Name the folders with '/my data/train/train' --validation '/my data/valid/photos'.")
         #expect(hint(for: error(splits), in: PrepareCommand.self) == nil)
         // The photos must first be sorted by label.
         let unsorted = ImageError.splitFolders(folder: URL(filePath: "/my data"), splits: splits, labels: [])

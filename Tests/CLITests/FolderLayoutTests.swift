@@ -23,6 +23,20 @@ import Testing
                 ["set/all/train/dark/0.png", "set/all/test/dark/1.png"],
                 "set/all: found the folders test and train of a dataset split, which have the same"
             ),
+            (
+                ["set/seg_train/seg_train/bright/0.png", "set/seg_train/seg_train/dark/0.png"],
+                "set: found only the sub-folder \"seg_train/seg_train\", which has sub-folders of photos (bright, dark)."
+            ),
+            (
+                [
+                    "set/seg_train/seg_train/bright/0.png", "set/seg_train/seg_train/dark/0.png",
+                    "set/seg_test/seg_test/bright/1.png", "set/seg_test/seg_test/dark/1.png",
+                ], "set: found the folders seg_test/seg_test and seg_train/seg_train of a dataset split, which have"
+            ),
+            (
+                ["set/obj_train_data/0.png", "set/obj_train_data/0.txt", "set/classes.txt"],
+                "set: found classes.txt of a data set with bounding boxes, expected"
+            ),
         ])
     func sameErrors(paths: [String], message: String) throws {
         try withTemporaryFolder { folder in

@@ -74,6 +74,20 @@ import Testing
             (["train2017/old/a.jpg", "val2017/new/b.jpg"], ["train2017", "val2017"], []),
             (["training_set/A/a.jpg", "test_set/A/b.jpg"], ["test_set", "training_set"], ["A"]),
             (["Trainset/A/a.jpg", "val images 2/A/b.jpg"], ["Trainset", "val images 2"], ["A"]),
+            (["images_train/A/a.jpg", "images-test/A/b.jpg"], ["images-test", "images_train"], ["A"]),
+            (["obj_Train_data/a.jpg", "obj_Validation_data/b.jpg"], ["obj_Train_data", "obj_Validation_data"], []),
+            (["steam_train/A/a.jpg", "crash_test/A/b.jpg"], [], []),
+            (
+                [
+                    "seg_train/seg_train/A/a.jpg", "seg_train/seg_train/B/b.jpg", "seg_test/seg_test/A/c.jpg",
+                    "seg_test/seg_test/B/d.jpg", "seg_pred/seg_pred/e.jpg",
+                ], ["seg_test/seg_test", "seg_train/seg_train"], ["A", "B"]
+            ),
+            (
+                ["train/x/A/a.jpg", "train/x/B/b.jpg", "val/x/A/c.jpg", "val/x/B/d.jpg", "bus/e.jpg"],
+                ["train/x", "val/x"], ["A", "B"]
+            ),
+            (["train/A/1/a.jpg", "train/A/2/b.jpg", "val/A/3/c.jpg", "val/A/4/d.jpg"], ["train", "val"], ["A"]),
             (["train/A/a.jpg", "test driver/A/b.jpg"], [], []), (["train/A/a.jpg", "dataset/A/b.jpg"], [], []),
             (["train/a.jpg", "val/b.jpg", "bus/c.jpg"], [], []),
             (["train/old/a.jpg", "val/new/b.jpg", "bus/c.jpg"], [], []),
@@ -99,6 +113,9 @@ import Testing
             (["A/1/a.jpg", "A/2/read.me"], 2, nil, []), (["A/1/a.jpg", "A/2/read.me"], 1, nil, []),
             (["A/1/a.jpg", "A/2/b.jpg"], 1, "A", ["1", "2"]), (["A/1/a.jpg", "A/2/b.jpg", "A/c.jpg"], 1, nil, []),
             (["A/1/a.jpg", "A/2/b.jpg", "A/c.jpg"], 2, "A", ["1", "2"]), (["A/a.jpg"], 2, nil, []),
+            (["seg_train/seg_train/A/a.jpg", "seg_train/seg_train/B/b.jpg"], 2, "seg_train/seg_train", ["A", "B"]),
+            (["x/y/z/A/a.jpg", "x/y/z/B/b.jpg", "x/read.me", "x/more/read.me"], 1, "x/y/z", ["A", "B"]),
+            (["A/x/y/a.jpg"], 2, nil, []), (["A/x/y/a.jpg"], 1, nil, []),
         ] as [([String], Int, String?, [String])])
     func nested(files: ([String], Int, String?, [String])) throws {
         let (paths, minimum, name, labels) = files
@@ -118,6 +135,21 @@ import Testing
             #expect(
                 error.description.contains(
                     "If these are the labels, use \(root.path)/\(name). If \"\(name)\" is a label"))
+        }
+    }
+
+    @Test("A folder that links to the folder above it is a label, without an endless search", .timeLimit(.minutes(10)))
+    func circle() throws {
+        try withFiles(["A/", "b.jpg", "B/train/A/", "B/test/A/", "B/train/a.jpg"]) { root in
+            for (link, destination) in [("A/circle", ".."), ("B/train/A/x", ".."), ("B/test/A/x", "..")] {
+                try FileManager.default.createSymbolicLink(
+                    atPath: root.appending(path: link).path, withDestinationPath: destination)
+            }
+            #expect(throws: ImageError.self) { try ImageFolder(at: root.appending(path: "B")) }
+            try FileManager.default.removeItem(at: root.appending(path: "B"))
+            #expect(throws: ImageError.classWithoutImages(folder: root, label: "A")) {
+                try ImageFolder(at: root, minimumClasses: 1)
+            }
         }
     }
 
@@ -195,6 +227,8 @@ import Testing
             (["a.jpg", "a.txt", "classes.txt"], "classes.txt"),
             (["train/a.jpg", "train/a.txt", "train/classes.txt"], "train/classes.txt"),
             (["cat/a.jpg", "dog/b.jpg", "classes.txt"], nil),
+            (["obj_train_data/a.jpg", "obj_train_data/a.txt", "obj.data", "obj.names", "train.txt"], "obj.names"),
+            (["obj_train_data/more/a.jpg", "obj_train_data/more/a.txt", "obj.names"], "obj.names"),
         ] as [([String], String?)])
     func separateBoxes(paths: [String], found: String?) throws {
         try withFiles(paths) { root in
@@ -233,6 +267,10 @@ import Testing
                 == "/data: found the folders test, train and valid of a dataset split, which have the same sub-folders of photos (A, B, C, "
                 + "…). Expected one sub-folder of photos per label. Use /data/train as the training photos, /data/valid as the "
                 + "validation photos and /data/test as the test photos.")
+        let nested = ImageError.splitFolders(folder: folder, splits: ["test/test", "train/x"], labels: ["A"])
+        #expect(
+            nested.description.hasSuffix(
+                "Use /data/train/x as the training photos and /data/test/test as the test photos."))
         let unlabelled = ImageError.splitFolders(folder: folder, splits: ["test", "train"], labels: [])
         #expect(
             unlabelled.description

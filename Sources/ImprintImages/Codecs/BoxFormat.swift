@@ -69,12 +69,14 @@ package enum BoxFormat: String, Sendable {
 
     /// Returns the key of data.yaml for the part of a dataset split that a folder is named after; nil for other names.
     ///
-    /// The key is train, val or test, for names such as "train2017", "Valid", "testing" or "training_set".
+    /// The key is train, val or test, for names such as "train2017", "Valid", "testing", "training_set", "seg_train" or "obj_train_data" (CVAT).
     package static func partKey(ofFolder name: some StringProtocol) -> String? {
         var name = withoutNumber(name.lowercased()[...])
         if let suffix = ["set", "data", "images", "photos"].first(where: name.hasSuffix) {
             name = withoutNumber(name.dropLast(suffix.count))
         }
+        let words = name.split { "-_ ".contains($0) }
+        if words.count == 2, Self.contentWords.contains(words[0]) { name = words[1] }
         return switch name {
         case "train", "training": "train"
         case "val", "valid", "validation": "val"
@@ -82,6 +84,16 @@ package enum BoxFormat: String, Sendable {
         default: nil
         }
     }
+
+    /// Returns the key of data.yaml for the part of a dataset split that the first folder of a relative path is named after; nil for other names.
+    package static func partKey(ofPath path: String) -> String? {
+        path.split(separator: "/").first.flatMap { partKey(ofFolder: $0) }
+    }
+
+    /// The words before the part in the names of folders, such as "images_train".
+    private static let contentWords: Set<Substring> = [
+        "data", "dataset", "image", "images", "img", "imgs", "obj", "photo", "photos", "seg",
+    ]
 
     /// Returns a name without the digits, hyphens, underscores and spaces at its end.
     private static func withoutNumber(_ name: Substring) -> Substring {
