@@ -154,4 +154,8 @@ func checkPrivacy(clip: Double?, noise: Double?, delta: Double) throws {
     if noise != nil && clip == nil {
         throw ValidationError("--noise is a multiple of the norm of --clip. Add --clip.")
     }
+    if noise == nil && delta != MergeOptions().delta {
+        throw ValidationError(
+            "--delta sets the δ for which ε is printed, and there is no ε without noise. Add --noise.")
+    }
 }

@@ -51,6 +51,11 @@ import Testing
             ("train photos --output m --port 80", "Add --watch"),
             ("personalize m photos --output me --rank 8", "--rank sets the rank of the adapters of --blocks"),
             ("personalize m photos --output me --blocks 1 --penalty 1", "has no effect with --blocks"),
+            ("merge m p --output n --delta 1e-6", "there is no ε without noise. Add --noise"),
+            (
+                "join http://127.0.0.1:1 --model m --photos photos --delta 1e-6",
+                "there is no ε without noise. Add --noise"
+            ),
             ("train photos --output m --multi-label --rehearsal 8", "--rehearsal stores features for"),
             ("train photos --output m --patience 0", "--patience is 0, expected 1 to 100000"),
             ("train photos --output m --learning-rate fast", "fast"),

@@ -104,6 +104,9 @@ import Testing
             ),
             ("base.imprint one.delta --output m --noise 1", 64, "Add --clip"),
             ("base.imprint one.delta --output m --seed 1", 64, "Add --noise"),
+            ("base.imprint one.delta --output m --delta 1e-6", 64, "--delta sets the δ for which ε is printed"),
+            ("base.imprint one.delta --output m --clip 1 --delta 1e-6", 64, "Add --noise"),
+            ("base.imprint one.delta --output m --delta 2", 64, "--delta is 2, expected more than 0 and less than 1"),
             ("base.imprint one.delta --output m --clip 0", 64, "--clip is 0, expected more than 0"),
             ("base.imprint one.delta --output m --clip 1 --noise 0", 64, "--noise is 0, expected 0.001 to 1000000"),
         ])
