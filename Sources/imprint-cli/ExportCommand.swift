@@ -51,8 +51,9 @@ struct ExportCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "The precision of the parameters in the file: float32; float16 for half the size; or int8 for a "
-                + "quarter, for imprint only."))
-    var precision = ModelFile.Storage.float32
+                + "quarter, for imprint or for a model from imprint quantize. (default: float32; for onnx and coreml, a quantized model "
+                + "keeps its int8 layers)"))
+    var precision: ModelFile.Storage?
 
     @Flag(help: "Include preprocessing: the input is pixel values 0 to 255; for onnx.")
     var preprocessingInGraph = false
@@ -74,18 +75,13 @@ struct ExportCommand: ParsableCommand {
             throw ValidationError(
                 "--updatable is only for coreml, which can train on devices. Leave it out.")
         }
-        if updatable && precision != .float32 {
+        if updatable && (precision ?? .float32) != .float32 {
             throw ValidationError(
                 "--updatable needs --precision float32: Core ML cannot train other parameters.")
         }
         if preprocessingInGraph && format != .onnx {
             throw ValidationError(
                 "--preprocessing-in-graph is only for onnx: the other formats always include preprocessing. Leave it out."
-            )
-        }
-        if precision == .int8 && format != .imprint {
-            throw ValidationError(
-                "--precision int8 is only for imprint: the other formats need floating-point parameters. Use float16 or float32."
             )
         }
         if categories != nil && format != .imprint {
@@ -110,6 +106,11 @@ struct ExportCommand: ParsableCommand {
         let target = URL(filePath: output)
         try AtomicFile.checkWritable(target)
         var model = try namedModel(self.model)
+        if precision == .int8, format != .imprint, model.parameters.quantization == nil {
+            throw ValidationError(
+                "--precision int8 is only for imprint, or for a quantized model: \(self.model) has no int8 layers. Use float16 or float32."
+            )
+        }
         if let categories {
             let read = try Categories(contentsOf: URL(filePath: categories), labels: model.labels)
             warnAboutSimilarCategories(read, labels: model.labels)
@@ -117,6 +118,8 @@ struct ExportCommand: ParsableCommand {
         }
         details.apply(to: &model)
         let tensorPrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32
+        // An explicit precision in floating point applies to all layers.
+        let keepsInt8Layers = precision == nil || precision == .int8
         do {
             switch format {
             case .onnx:
@@ -125,15 +128,19 @@ struct ExportCommand: ParsableCommand {
                         "--preprocessing-in-graph has no effect: the graph of a detector always includes preprocessing."
                     )
                 }
-                let options = ONNXOptions(precision: tensorPrecision, containsPreprocessing: preprocessingInGraph)
+                let options = ONNXOptions(
+                    precision: tensorPrecision, containsPreprocessing: preprocessingInGraph,
+                    keepsInt8Layers: keepsInt8Layers)
                 try model.writeONNX(to: target, options: options)
             case .coreml:
                 try model.writeCoreML(
-                    to: target, options: CoreMLOptions(precision: tensorPrecision, isUpdatable: updatable))
+                    to: target,
+                    options: CoreMLOptions(
+                        precision: tensorPrecision, isUpdatable: updatable, keepsInt8Layers: keepsInt8Layers))
             case .imprint:
                 // The int8 layers of a quantized model are written as they are, and so are its other layers.
                 let keepsQuantization = precision == .int8 && model.parameters.quantization != nil
-                try model.write(to: target, as: keepsQuantization ? nil : precision)
+                try model.write(to: target, as: keepsQuantization ? nil : precision ?? .float32)
             }
         } catch let error as ExportError {
             if common.json {

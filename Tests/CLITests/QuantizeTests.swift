@@ -42,6 +42,22 @@ import Testing
             #expect(lines[0]["digest"] as? String == lines[1]["digest"] as? String)
             #expect(lines[0]["int8Layers"] as? [String] == lines[1]["int8Layers"] as? [String])
 
+            // Without an option, ONNX and Core ML files keep the int8 layers; float32 and float16 apply to all layers.
+            for format in ["onnx", "coreml"] {
+                func exported(_ model: String, _ options: String = "") throws -> Data {
+                    let run = try shell(
+                        "$imprint export \(model) --to \(format) \(options) --output exported", folder: folder)
+                    #expect(run.status == 0 && run.errors == "Wrote exported.\n", "\(run.errors)")
+                    return try Data(contentsOf: folder.appending(path: "exported"))
+                }
+                let int8 = try exported("q.imprint")
+                #expect(try exported("q.imprint", "--precision int8") == int8)
+                for option in ["--precision float32", "--precision float16"] {
+                    #expect(try exported("q.imprint", option) == exported("plain.imprint", option))
+                }
+                #expect(try exported("plain.imprint").count > int8.count)
+            }
+
             let delta = folder.appending(path: "user.delta").path
             let personalization = try imprint("personalize", small.path, photos, "--output", delta)
             #expect(personalization.status == 0, "\(personalization.errors)")

@@ -118,7 +118,10 @@ extension CoreMLDetectorExporter {
     var scaler: MessageBuilder { exporter(levels[0].network).scaler }
 
     private func exporter(_ network: Network) -> CoreMLExporter {
-        CoreMLExporter(ExportedModel(file, network: network, precision: options.precision), options, layers: layers)
+        CoreMLExporter(
+            ExportedModel(
+                file, network: network, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers),
+            options, layers: layers)
     }
 
     /// Adds a layer with one output, whose name is similar to `name`.

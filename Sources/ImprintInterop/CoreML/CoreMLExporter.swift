@@ -9,11 +9,18 @@ public struct CoreMLOptions: Sendable {
     public var precision: Safetensors.Precision
     /// Whether an `MLUpdateTask` with labeled images can train the last dense layer or convolution on a device.
     public var isUpdatable: Bool
+    /// Whether the int8 layers of a quantized model have int8 weights; if false, `precision` also applies to them.
+    ///
+    /// All weights of an updatable model are float32.
+    public var keepsInt8Layers: Bool
 
     /// Creates options.
-    public init(precision: Safetensors.Precision = .float32, isUpdatable: Bool = false) {
+    public init(
+        precision: Safetensors.Precision = .float32, isUpdatable: Bool = false, keepsInt8Layers: Bool = true
+    ) {
         self.precision = precision
         self.isUpdatable = isUpdatable
+        self.keepsInt8Layers = keepsInt8Layers
     }
 }
 
@@ -38,7 +45,9 @@ extension ModelFile {
         try writeExport(to: url) { () throws -> MessageBuilder in
             switch head {
             case .softmax, .sigmoid:
-                var exporter = CoreMLExporter(ExportedModel(self, precision: options.precision), options)
+                let model = ExportedModel(
+                    self, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers)
+                var exporter = CoreMLExporter(model, options)
                 return try exporter.message()
             case .detector(let detector):
                 return try CoreMLDetectorExporter.message(self, detector, options)

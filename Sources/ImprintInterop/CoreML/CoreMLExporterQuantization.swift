@@ -16,7 +16,7 @@ extension CoreMLExporter {
     ) -> [String] {
         var inputs = step.inputs
         let node = model.network.nodes[step.index].name
-        if !isUpdatable, let weights = model.file.parameters.quantization?.weights[node] {
+        if !isUpdatable, let weights = model.quantization?.weights[node] {
             var scales = weights.scales
             if weights.isDepthwise || Set(weights.inputScales).count == 1 {
                 let inputScales = weights.inputScales

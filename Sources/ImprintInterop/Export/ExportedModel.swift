@@ -9,18 +9,25 @@ struct ExportedModel {
     let network: Network
     /// The precision of convolution and dense weights; biases, normalization parameters and statistics stay float32.
     let precision: Safetensors.Precision
+    /// The quantization of the int8 layers, which keep their int8 weights; nil if there are none.
+    let quantization: Quantization?
     private let nodeIndices: [String: Int]
     /// For each node, the shape of the image that its output vector flattens in channels-first order.
     ///
     /// It is nil if the output is in Imprint's channels-last order.
     private let reorderedImages: [TensorShape?]
 
-    /// - Parameter network: The network of the model for images of another size; nil for the network of the model file.
-    init(_ file: ModelFile, network: Network? = nil, precision: Safetensors.Precision) {
+    /// - Parameters:
+    ///   - network: The network of the model for images of another size; nil for the network of the model file.
+    ///   - keepsInt8Layers: Whether the int8 layers of a quantized model keep their int8 weights.
+    init(
+        _ file: ModelFile, network: Network? = nil, precision: Safetensors.Precision, keepsInt8Layers: Bool = true
+    ) {
         let network = network ?? file.network
         self.file = file
         self.network = network
         self.precision = precision
+        quantization = keepsInt8Layers ? file.parameters.quantization : nil
         let nodes = network.nodes
         let nodeIndices = Dictionary(uniqueKeysWithValues: nodes.enumerated().map { ($1.name, $0) })
         self.nodeIndices = nodeIndices

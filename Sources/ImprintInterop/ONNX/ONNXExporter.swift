@@ -10,11 +10,16 @@ public struct ONNXOptions: Sendable {
     ///
     /// The graph of a logo detector always does, because it scales the image.
     public var containsPreprocessing: Bool
+    /// Whether the int8 layers of a quantized model have int8 weights; if false, `precision` also applies to them.
+    public var keepsInt8Layers: Bool
 
     /// Creates options.
-    public init(precision: Safetensors.Precision = .float32, containsPreprocessing: Bool = false) {
+    public init(
+        precision: Safetensors.Precision = .float32, containsPreprocessing: Bool = false, keepsInt8Layers: Bool = true
+    ) {
         self.precision = precision
         self.containsPreprocessing = containsPreprocessing
+        self.keepsInt8Layers = keepsInt8Layers
     }
 }
 
@@ -26,7 +31,8 @@ extension ModelFile {
     /// labels, preprocessing and network as JSON: `imprint.labels`, `imprint.preprocessing`, `imprint.network`. `imprint.input`
     /// is "samples" if the graph contains the preprocessing, otherwise "normalized". Equal models produce equal bytes.
     ///
-    /// The int8 layers of a quantized model have int8 weights, and `QuantizeLinear` and `DequantizeLinear` at their inputs (QDQ format).
+    /// The int8 layers of a quantized model have int8 weights, and `QuantizeLinear` and `DequantizeLinear` at their inputs (QDQ format), unless
+    /// `ONNXOptions.keepsInt8Layers` is false.
     ///
     /// A logo detector has opset 18. Its graph contains the whole detection, from an image of any size to the objects. The input
     /// [1, 3, height, width] has samples 0…255. The outputs, with the objects by descending confidence, are:
@@ -42,10 +48,12 @@ extension ModelFile {
         try writeExport(to: url) { () throws -> MessageBuilder in
             switch head {
             case .softmax, .sigmoid:
-                var exporter = ONNXExporter(ExportedModel(self, precision: options.precision), options)
+                let model = ExportedModel(
+                    self, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers)
+                var exporter = ONNXExporter(model, options)
                 return try exporter.message()
             case .detector(let detector):
-                return try ONNXExporter.message(self, detector, precision: options.precision)
+                return try ONNXExporter.message(self, detector, options)
             case .centerPoints, .anchors: throw ExportError.Problem.detector
             }
         }
@@ -74,7 +82,7 @@ struct ONNXExporter {
     /// The version of the operators.
     let opset: Int
     var graph: ONNXGraph
-    /// The quantization of the model; nil if it has none.
+    /// The quantization of the int8 layers; nil if there are none.
     var quantization: ONNXQuantization?
     /// The names of the means and scales in the graph, once they are in use.
     private var normalization: (mean: String, scale: String)?
@@ -97,7 +105,7 @@ struct ONNXExporter {
         self.options = options
         self.opset = opset
         graph = ONNXGraph(names: ExportedNames(reserving: [Network.inputName] + names))
-        quantization = model.file.parameters.quantization.map { ONNXQuantization($0, of: model.network) }
+        quantization = model.quantization.map { ONNXQuantization($0, of: model.network) }
     }
 
     /// Encodes the message ModelProto of a classifier.

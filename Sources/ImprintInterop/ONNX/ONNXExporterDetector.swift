@@ -30,13 +30,15 @@ extension ONNXExporter {
 
     /// Encodes the message ModelProto of a logo detector.
     static func message(
-        _ file: ModelFile, _ detector: DetectorHead, precision: Safetensors.Precision
+        _ file: ModelFile, _ detector: DetectorHead, _ options: ONNXOptions
     ) throws -> MessageBuilder {
         let network = try sizeIndependentNetwork(of: file, stride: detector.stride)
+        var options = options
+        options.containsPreprocessing = true
         var exporter = ONNXExporter(
-            ExportedModel(file, network: network, precision: precision),
-            ONNXOptions(precision: precision, containsPreprocessing: true), opset: 18,
-            reserving: DetectorOutput.allCases.map(\.rawValue))
+            ExportedModel(
+                file, network: network, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers),
+            options, opset: 18, reserving: DetectorOutput.allCases.map(\.rawValue))
         return try exporter.detectorMessage(detector)
     }
 

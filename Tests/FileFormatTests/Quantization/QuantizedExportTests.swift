@@ -95,6 +95,27 @@ import Testing
         }
     }
 
+    @Test(
+        "Without its int8 layers, a quantized model gives the same file as a float32 model",
+        arguments: QuantizedCase.all)
+    func withoutInt8Layers(_ item: QuantizedCase) throws {
+        let model = try item.model()
+        let float = ModelFile(
+            network: model.network, parameters: try model.parameters.copy(), labels: model.labels,
+            preprocessing: model.preprocessing)
+        try withTemporaryFolder { folder in
+            let (found, expected) = (folder.appending(path: "found"), folder.appending(path: "expected"))
+            for precision in [Safetensors.Precision.float32, .float16] {
+                try model.writeONNX(to: found, options: ONNXOptions(precision: precision, keepsInt8Layers: false))
+                try float.writeONNX(to: expected, options: ONNXOptions(precision: precision))
+                #expect(try Data(contentsOf: found) == Data(contentsOf: expected))
+                try model.writeCoreML(to: found, options: CoreMLOptions(precision: precision, keepsInt8Layers: false))
+                try float.writeCoreML(to: expected, options: CoreMLOptions(precision: precision))
+                #expect(try Data(contentsOf: found) == Data(contentsOf: expected))
+            }
+        }
+    }
+
     @Test("Core ML files have 8-bit weights that stand for the same numbers", arguments: QuantizedCase.all)
     func coreML(_ item: QuantizedCase) throws {
         let model = try item.model()
