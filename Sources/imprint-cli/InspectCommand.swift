@@ -174,7 +174,11 @@ struct InspectCommand: ParsableCommand {
             lines.append("categories   \(TextTable.list(categories.names))")
         }
         if let training = model.training, let photos = RecordedPhotos(model) {
-            lines.append("training     \(summary(training, photos))")
+            // Merging has changed the parameters since.
+            let owner = training.trainedModel.map {
+                "of \($0 == model.base ? "the base model" : "the model \(shown($0))"): "
+            }
+            lines.append("training     \(owner ?? "")\(summary(training, photos))")
         }
         let details = model.details
         if let version = details.version { lines.append("version      \(version)") }

@@ -61,6 +61,42 @@ import Testing
         }
     }
 
+    @Test("inspect and the model card state that the training record of a merged model is that of its base model")
+    func trainingRecord() throws {
+        try withTemporaryFolder { folder in
+            let record = TrainingRecord(
+                .classifier(ClassifierHyperparameters()), trainingImages: ["bright": 40, "dark": 50],
+                validationImages: ["bright": 10, "dark": 10],
+                history: [
+                    EpochMetrics(epoch: 1, loss: 0.5, accuracy: 0.99, validationAccuracy: 0.9, learningRate: 0.1)
+                ])
+            let digest = try brightnessModel(
+                labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2), training: record
+            ).write(to: folder.appending(path: "base.imprint"))
+            try Personalization(
+                base: digest, addedLabels: [],
+                columns: [Personalization.Column(label: "dark", weights: [0.5, 0.5, 0.5], bias: 1)],
+                record: Personalization.Record(examples: ["dark": 3])
+            ).write(to: folder.appending(path: "one.delta"))
+            let merge = try imprint(
+                "merge", "base.imprint", "one.delta", "--output", "m.imprint", "--quiet", folder: folder)
+            #expect(merge.status == 0, "\(merge.errors)")
+            for (name, owner) in [("base", ""), ("m", "of the base model: ")] {
+                let text = try imprint("inspect", "\(name).imprint", folder: folder).output
+                #expect(text.contains("training     \(owner)90 photos, 1 epoch, seed "), "\(text)")
+                #expect(text.contains("accuracy 90.0 % on the validation photos\n"), "\(text)")
+                let isBase = owner.isEmpty
+                let line = try #require(
+                    try imprint("inspect", "\(name).imprint", "--json", folder: folder).lines.first)
+                let training = try #require(line["training"] as? [String: Any])
+                #expect(training["trainedModel"] as? String == (isBase ? nil : digest))
+                let card = try imprint("inspect", "\(name).imprint", "--card", folder: folder).output
+                #expect(card.contains("quantitativeAnalysis") == isBase)
+                #expect(card.contains("imprint:trainedModel") == !isBase)
+            }
+        }
+    }
+
     @Test("Similar labels of different users give a warning") func similarLabels() throws {
         try withTemporaryFolder { folder in
             try writeFiles(to: folder)

@@ -93,9 +93,10 @@ extension ModelFile {
             set(label, at: headLabels.count + index, of: merged, personalizations)
         }
         let changesFeatures = personalizations.contains { !$0.adapters.isEmpty }
+        let digest = try identity
         var model = with(
-            merged, network: network, addedLabels: added, base: try identity,
-            rehearsal: changesFeatures ? nil : rehearsal)
+            merged, network: network, addedLabels: added, base: digest,
+            rehearsal: changesFeatures ? nil : rehearsal, trainedModel: digest)
         // The rule was calibrated on the features of the base.
         if changesFeatures { model.novelty = nil }
         return Merge(

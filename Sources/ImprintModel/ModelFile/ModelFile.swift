@@ -84,11 +84,15 @@ public struct ModelFile: Sendable {
     ///   - addedLabels: The labels after those of this model, for the additional outputs of the head.
     ///   - base: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
+    ///   - trainedModel: The digest of this model if its training record does not describe the new model; otherwise nil.
     package func with(
         _ parameters: Parameters, network: Network? = nil, addedLabels: [String] = [], base: String?,
-        rehearsal: Rehearsal?
+        rehearsal: Rehearsal?, trainedModel: String? = nil
     ) -> ModelFile {
         let network = network ?? self.network
+        var training = training
+        // The record of a merged model already describes an earlier one.
+        if training?.trainedModel == nil { training?.trainedModel = trainedModel }
         var model = ModelFile(
             network, parameters, labels + addedLabels, preprocessing, head.adding(labels: addedLabels, in: network),
             training: training, base: base, rehearsal: rehearsal, categories: categories, precision: precision)

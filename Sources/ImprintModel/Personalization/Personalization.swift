@@ -188,9 +188,10 @@ extension ModelFile {
         parameters.quantization = self.parameters.quantization?.removing(Set(adapted), in: self.network)
         // Adapters change the features that are replayed, and that the novelty rule was calibrated on.
         let keepsFeatures = personalization.adapters.isEmpty
+        let digest = try identity
         var model = with(
-            parameters, network: network, addedLabels: personalization.addedLabels, base: try identity,
-            rehearsal: keepsFeatures ? rehearsal : nil)
+            parameters, network: network, addedLabels: personalization.addedLabels, base: digest,
+            rehearsal: keepsFeatures ? rehearsal : nil, trainedModel: digest)
         if !keepsFeatures { model.novelty = nil }
         return model
     }

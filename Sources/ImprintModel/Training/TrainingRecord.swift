@@ -53,6 +53,10 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
     public var thresholds: [String: Double]?
     /// The calibration of the confidences; nil if they are not calibrated.
     public var calibration: Calibration?
+    /// The digest of the model that this record describes; nil if that is the model with the record.
+    ///
+    /// Merging and personalizing change the parameters of a model after its training, so its metrics are not those of the new model.
+    public var trainedModel: String?
 
     /// The hyperparameters of a trainer.
     public enum Hyperparameters: Codable, Hashable, Sendable {
@@ -67,7 +71,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         classWeights: [String: Float]? = nil, trainableLayers: FineTuning.TrainableLayers? = nil,
         history: [EpochMetrics] = [], keptEpoch: Int? = nil, startAccuracy: Float? = nil,
         precisionRecall: [String: [PrecisionRecallPoint]] = [:], thresholds: [String: Double]? = nil,
-        calibration: Calibration? = nil
+        calibration: Calibration? = nil, trainedModel: String? = nil
     ) {
         self.hyperparameters = hyperparameters
         self.foundLearningRate = foundLearningRate
@@ -82,6 +86,7 @@ public struct TrainingRecord: Codable, Hashable, Sendable {
         self.precisionRecall = precisionRecall
         self.thresholds = thresholds
         self.calibration = calibration
+        self.trainedModel = trainedModel
     }
 }
 

@@ -9,7 +9,7 @@ extension TrainingRecord {
         // The keys of version 1.
         case classWeights = "labelWeights"
         case trainableLayers = "trains"
-        case history, keptEpoch, startAccuracy, precisionRecall, thresholds, calibration
+        case history, keptEpoch, startAccuracy, precisionRecall, thresholds, calibration, trainedModel
         // Values that version 2 reads from the hyperparameters.
         case seed, epochs, batchSize, optimizer, adamW, schedule, labelSmoothing, augmentations, averageDecay,
             fineTuning
@@ -63,6 +63,7 @@ extension TrainingRecord {
         precisionRecall = try values.decode([String: [PrecisionRecallPoint]].self, forKey: .precisionRecall)
         thresholds = try values.decodeIfPresent([String: Double].self, forKey: .thresholds)
         calibration = try values.decodeIfPresent(Calibration.self, forKey: .calibration)
+        trainedModel = try values.decodeIfPresent(String.self, forKey: .trainedModel)
         if let known = try values.decodeIfPresent(Hyperparameters.self, forKey: .hyperparameters) {
             hyperparameters = known
         } else {
@@ -131,6 +132,7 @@ extension TrainingRecord {
         try values.encode(precisionRecall, forKey: .precisionRecall)
         try values.encodeIfPresent(thresholds, forKey: .thresholds)
         try values.encodeIfPresent(calibration, forKey: .calibration)
+        try values.encodeIfPresent(trainedModel, forKey: .trainedModel)
         try values.encode(seed, forKey: .seed)
         try values.encode(epochs, forKey: .epochs)
         switch hyperparameters {

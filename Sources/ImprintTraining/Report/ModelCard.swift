@@ -218,7 +218,8 @@ private struct Card: Encodable {
                 Parameters.Format(format: locatesObjects ? "bounding boxes with labels" : "a confidence for each label")
             ])
         var metrics: [Metric] = []
-        if let record, let photos = RecordedPhotos(model) {
+        // The metrics of a record that describes another model are not those of this one.
+        if let record, record.trainedModel == nil, let photos = RecordedPhotos(model) {
             metrics = Metric.all(
                 record, photos, isSingleLabel: model.head.confidencesSumToOne && !locatesObjects)
         }
@@ -257,7 +258,7 @@ private struct Card: Encodable {
         return datasets.isEmpty ? nil : datasets
     }
 
-    /// Returns the hyperparameters, with the keys of the training record.
+    /// Returns the model that was trained, if it is another one, and the hyperparameters, with the keys of the training record.
     private static func hyperparameters(_ record: TrainingRecord) -> [Property] {
         let values: Data?
         switch record.hyperparameters {
@@ -266,7 +267,8 @@ private struct Card: Encodable {
         }
         let object = values.flatMap { try? JSONDecoder().decode(JSONValue.self, from: $0) }
         let layers = record.trainableLayers.map { [Property("trainableLayers", $0.rawValue)] } ?? []
-        return layers + (object?.properties(at: "hyperparameters") ?? [])
+        let model = record.trainedModel.map { [Property("trainedModel", $0)] } ?? []
+        return model + layers + (object?.properties(at: "hyperparameters") ?? [])
     }
 }
 

@@ -55,3 +55,8 @@ package struct RecordedPhotos {
         accuracySet = isValidated ? .validation : isOnlyArtwork ? .composites : .training
     }
 }
+
+extension TrainingRecord {
+    /// The end of a title: " of the base model" if the model with this record was merged or personalized after training; otherwise empty.
+    var owner: String { trainedModel == nil ? "" : " of the base model" }
+}

@@ -87,6 +87,8 @@ public struct Report: Sendable {
             evaluated.map { $0 == model.labels } ?? true,
             "the evaluation has the labels \(evaluated ?? []), the model has \(model.labels)")
         let record = model.training
+        // A record that describes another model does not have the metrics of this one.
+        let ownRecord = record?.trainedModel == nil ? record : nil
         var labels = ""
         if let evaluation { labels += LabelMetricsTable.html(evaluation) }
         if let multiLabel { labels += LabelMetricsTable.html(multiLabel) }
@@ -100,12 +102,12 @@ public struct Report: Sendable {
                 "the threshold with the highest F1"
             }
         labels += LabelMetricsTable.curves(
-            detection?.metrics.precisionRecall ?? evaluation?.precisionRecall ?? multiLabel?.precisionRecall ?? record?
-                .precisionRecall ?? [:],
+            detection?.metrics.precisionRecall ?? evaluation?.precisionRecall ?? multiLabel?.precisionRecall
+                ?? ownRecord?.precisionRecall ?? [:],
             thresholds: modelThresholds ?? evaluation?.thresholds ?? [:], labels: model.labels, threshold: ring)
         let sections = [
             Section(
-                "curves", "Training curves",
+                "curves", "Training curves\(record?.owner ?? "")",
                 TrainingCurves.html(record?.history ?? [], record: record, unit: record?.unit ?? "epoch")),
             Section(
                 "confusion", "Confusion matrix",
@@ -214,7 +216,7 @@ public struct Report: Sendable {
                 ),
             ]
         if let record = model.training {
-            rows.append(("training", progress(record)))
+            rows.append(("training\(record.owner)", progress(record)))
             if let layers = record.trainableLayers { rows.append(("trainable layers", layers.rawValue)) }
             rows += settings(record)
             rows += [("calibration", calibration(model)), ("data set digest", record.dataDigest ?? "unknown")]

@@ -16,7 +16,9 @@ struct ReportHead {
             evaluation?.singleLabel, evaluation?.multiLabel, evaluation?.detection
         )
         let photos = RecordedPhotos(model)
-        let score = singleLabel.map(Score.init) ?? photos.flatMap { Score(record?.accuracy, $0) }
+        // The accuracy in a record that describes another model is not that of this one.
+        let accuracy = record?.trainedModel == nil ? record?.accuracy : nil
+        let score = singleLabel.map(Score.init) ?? photos.flatMap { Score(accuracy, $0) }
         let number =
             multiLabel.map(Self.score) ?? detection.map(Self.score)
             ?? score.map { score in
@@ -74,15 +76,20 @@ struct ReportHead {
         _ record: TrainingRecord?, _ photos: RecordedPhotos?, skipped: [SkippedImage], seconds: Double?
     ) -> [(String, String)] {
         var facts: [(String, String)] = []
+        let owner = record?.owner ?? ""
         if let photos {
             let prefix = photos.countsLabels ? "labels of " : ""
-            if photos.training > 0 { facts.append(("\(prefix)training photos", grouped(photos.training))) }
-            if photos.validation > 0 { facts.append(("\(prefix)validation photos", grouped(photos.validation))) }
+            if photos.training > 0 { facts.append(("\(prefix)training photos\(owner)", grouped(photos.training))) }
+            if photos.validation > 0 {
+                facts.append(("\(prefix)validation photos\(owner)", grouped(photos.validation)))
+            }
         }
         if !skipped.isEmpty { facts.append(("unreadable photos", grouped(skipped.count))) }
         if let record {
-            facts.append(("\(record.unit)s", "\(record.history.count)"))
-            if let kept = record.kept { facts.append(("\(record.unit) of the model", "\(kept.epoch)")) }
+            facts.append(("\(record.unit)s\(owner)", "\(record.history.count)"))
+            if record.trainedModel == nil, let kept = record.kept {
+                facts.append(("\(record.unit) of the model", "\(kept.epoch)"))
+            }
         }
         if let seconds { facts.append(("training time", clockTime(seconds))) }
         return facts

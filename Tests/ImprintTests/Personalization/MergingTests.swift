@@ -133,6 +133,35 @@ import Testing
         }
     }
 
+    @Test("The training record names the model that was trained, also after another merge")
+    func trainingRecord() throws {
+        let plain = try base()
+        let record = TrainingRecord(.classifier(ClassifierHyperparameters()), trainingImages: ["cat": 2])
+        let trained = ModelFile(
+            network: plain.network, parameters: plain.parameters, labels: plain.labels,
+            preprocessing: plain.preprocessing, training: record)
+        func mine(_ base: String) -> Personalization {
+            Personalization(
+                base: base, addedLabels: [],
+                columns: [Personalization.Column(label: "cat", weights: [1, 0, 0], bias: 0)],
+                record: Personalization.Record(examples: ["cat": 1]))
+        }
+        let digest = try trained.identity
+        let merged = try trained.merging([mine(digest)]).model
+        let again = try merged.merging([mine(merged.identity)]).model
+        var expected = record
+        expected.trainedModel = digest
+        for model in [merged, again, try trained.personalized(with: mine(digest))] {
+            #expect(model.training == expected)
+        }
+        #expect(again.base != digest && record.trainedModel == nil)
+        try withTemporaryFolder { folder in
+            let file = folder.appending(path: "merged.imprint")
+            try again.write(to: file)
+            #expect(try ModelFile(contentsOf: file).training == expected)
+        }
+    }
+
     @Test("A change whose norm exceeds the clip is scaled down as a whole, a smaller one is not")
     func clipping() throws {
         // ‖change‖² = 4² + 4² + 2² in the head + 25 in the product.
