@@ -171,7 +171,7 @@ package enum AtomicFile {
     }
 
     /// Creates a folder and its parent folders if they do not exist.
-    /// - Throws: `FileError.cannotWrite`, also if the path names a file.
+    /// - Throws: `FileError.cannotWrite`, also if the path names a file, or a symbolic link to a folder that does not exist.
     package static func makeFolder(_ url: URL) throws(FileError) { try makeFolder(at: url.path) }
 
     private static func makeFolder(at path: String) throws(FileError) {
@@ -184,7 +184,13 @@ package enum AtomicFile {
             code = errno
         }
         var status = stat()
-        guard stat(path, &status) == 0 else { throw .cannotWrite(path, errno: code) }
+        guard stat(path, &status) == 0 else {
+            // The name exists, but its link is broken or part of a loop.
+            if code == EEXIST { code = errno }
+            let target = try code == ENOENT ? followingLinks(path) : path
+            guard target == path else { throw .brokenLink(path, to: target) }
+            throw .cannotWrite(path, errno: code)
+        }
         guard status.st_mode & S_IFMT == S_IFDIR else {
             throw .cannotWrite(path: path, reason: "it is a file, not a folder", remedy: "Choose the name of a folder.")
         }

@@ -50,7 +50,16 @@ extension FileError {
             return "Its folder cannot contain new files. Choose another folder."
         }
         guard target != path || folder != parent else { return "Create its folder first." }
-        return "A symbolic link leads to the folder \(folder), which does not exist. Create it first."
+        return remedyForBrokenLink(to: folder)
+    }
+
+    private static func remedyForBrokenLink(to folder: String) -> String {
+        "A symbolic link leads to the folder \(folder), which does not exist. Create it first."
+    }
+
+    /// Returns the error of a symbolic link at `path` to a folder that does not exist.
+    static func brokenLink(_ path: String, to folder: String) -> FileError {
+        .cannotWrite(path: path, reason: errorText(ENOENT), remedy: remedyForBrokenLink(to: folder))
     }
 
     /// Returns the error of a failed read of `path` with the given `errno`.

@@ -294,6 +294,29 @@ import Testing
         }
     }
 
+    @Test("The error for a folder at a broken link names the link and the missing folder")
+    func folderAtBrokenLink() throws {
+        try withTemporaryFolder { folder in
+            let (link, loop) = (folder.appending(path: "link"), folder.appending(path: "loop"))
+            for (file, target) in [(link, "target"), (loop, "loop")] {
+                try FileManager.default.createSymbolicLink(atPath: file.path, withDestinationPath: target)
+            }
+            let deep = link.appending(path: "a/b")
+            for url in [link, deep] {
+                let error = #expect(throws: FileError.self) { try AtomicFile.makeFolder(url) }
+                let remedy =
+                    "A symbolic link leads to the folder \(folder.path)/target, which does not exist. Create it first."
+                #expect(
+                    error?.description == "\(link.path): cannot be written (No such file or directory). \(remedy)")
+            }
+            let error = #expect(throws: FileError.self) { try AtomicFile.makeFolder(loop) }
+            #expect(error?.description.contains("Its symbolic links form a loop.") == true)
+            try AtomicFile.makeFolder(folder.appending(path: "target"))
+            try AtomicFile.makeFolder(deep)
+            #expect(FileManager.default.fileExists(atPath: folder.appending(path: "target/a/b").path))
+        }
+    }
+
     @Test(
         "The reason of an error of Foundation is the system's message",
         arguments: [
