@@ -94,6 +94,16 @@ import Testing
         }
     }
 
+    /// Returns the requests of another device that add artwork of a leaf and match it, which this page does not know of.
+    private static func foreignRequests() throws -> (add: String, match: String) {
+        let artwork = try LogoSamples.artwork(side: 128).base64EncodedString()
+        let add = """
+            fetch('artwork?label=leaf', { method: 'POST', body: Uint8Array.from(atob("\(artwork)"), c => c.charCodeAt(0)) })
+              .then(one => one.status)
+            """
+        return (add, "fetch('matching', { method: 'POST' }).then(one => one.status)")
+    }
+
     private struct Foreign: Decodable, Sendable {
         let before: String
         let name: String
@@ -108,16 +118,10 @@ import Testing
         try await StudioSamples.withStudio { studio, folder in
             let photo = folder.appending(path: "photo.jpg")
             try LogoSamples.photo().write(to: photo)
-            let artwork = try LogoSamples.artwork(side: 128).base64EncodedString()
             let said = Page.text("said")
             let requests = "performance.getEntriesByName(new URL('classify', location).href).length"
             let isBlocked = "\(Page.isShown("curtain")) && \(Page.text("curtain")).startsWith('Blocked: leaf')"
-            // Requests of another device, which this page does not know of.
-            let add = """
-                fetch('artwork?label=leaf', { method: 'POST', body: Uint8Array.from(atob("\(artwork)"), c => c.charCodeAt(0)) })
-                  .then(one => one.status)
-                """
-            let match = "fetch('matching', { method: 'POST' }).then(one => one.status)"
+            let (add, match) = try Self.foreignRequests()
             let sight: Browser.Sight<Foreign> = try await StudioSamples.look(
                 studio, Browser.View(),
                 [
@@ -140,6 +144,41 @@ import Testing
             #expect(seen.name == "Matching of the artwork" && seen.said == "The model has changed. Try again.")
             #expect(seen.shot == "The photo was not saved: \(seen.said)")
             #expect(seen.count == "0 of 12 examples" && seen.kept == 0 && sight.console == [])
+        }
+    }
+
+    private struct Files: Decodable, Sendable {
+        let said: String
+        let count: String
+        let name: String
+    }
+
+    @Test("Files that are added while another device changes the model wait for the new model, and are checked with it")
+    func filesDuringChange() async throws {
+        try await StudioSamples.withStudio { studio, folder in
+            let logo = folder.appending(path: "logo.jpg")
+            try LogoSamples.photo().write(to: logo)
+            let other = try StudioSamples.write(.bright, to: folder)
+            let said = Page.text("said")
+            let (add, match) = try Self.foreignRequests()
+            let sight: Browser.Sight<Files> = try await StudioSamples.look(
+                studio, Browser.View(),
+                [
+                    .note("filter", "(sessionStorage.setItem('filter', JSON.stringify(['leaf'])), 1)"), .reload(),
+                    .wait(Self.isReady), .click("#tab-teach"), .click("#class-name"), .type("Cup"), .key("Enter"),
+                    .wait("document.activeElement.className === 'hold'"),
+                    .note("added", add), .note("matched", match),
+                    .chooseAll("#classes > li:nth-child(1) .photos", [logo, other]),
+                    .wait("\(said).includes(': added ')"), .note("said", said),
+                    .note("count", "document.querySelector('#classes .count').textContent"),
+                    .note("name", Page.text("model")),
+                ])
+            let seen = sight.values
+            #expect(
+                seen.said
+                    == "“Cup”: added 1 of 2 photos. logo.jpg: Blocked: the model detected “leaf”, so the studio does "
+                    + "not keep the image.")
+            #expect(seen.count == "1 of 12 examples" && seen.name == "Matching of the artwork" && sight.console == [])
         }
     }
 

@@ -1,7 +1,7 @@
 // The addition of photo files as examples, one after the other.
 
 import { quoted, showMessage } from "./parts.js";
-import { checkFilter } from "./results.js";
+import { checkFile } from "./results.js";
 import { server } from "./server.js";
 
 /** The maximum number of errors in a message. */
@@ -31,7 +31,7 @@ export class Addition {
     for (const photo of photos) {
       if (this.#hasEnded) return;
       const isAdded = await this.#request(photo.name, async () => {
-        await checkFilter(photo);
+        await checkFile(photo);
         return server.addExample(label, photo, "file");
       });
       if (!isAdded) continue;

@@ -2,7 +2,7 @@
 
 import { editor } from "./editor.js";
 import { attempt, find, focusOn, handleFailure, make, publish, setText, showMessage, subscribe, updateList } from "./parts.js";
-import { checkFilter } from "./results.js";
+import { checkFile } from "./results.js";
 import { server } from "./server.js";
 import { currentImage } from "./source.js";
 
@@ -225,7 +225,7 @@ async function add(files) {
   for (const [index, file] of files.entries()) {
     setText("boxes-state", `Adding photo ${index + 1} of ${files.length} …`);
     try {
-      await checkFilter(file);
+      await checkFile(file);
       const next = await server.addBoxPhoto(file);
       first ??= next.added;
       count += 1;

@@ -47,7 +47,10 @@ export function download(blob, name) {
 
 const events = new EventTarget();
 
-/** Calls `handler` for each event of a name: "result", "failed", "model", "outdated", "training", "boxes", "artwork", "message". */
+/**
+ * Calls `handler` for each event of a name: "result", "failed", "model", "outdated", "training", "boxes", "artwork", "message". An object that is
+ * published with "outdated" gets the property `loading`, a promise that is fulfilled when the page has requested the new model.
+ */
 export const subscribe = (name, handler) => events.addEventListener(name, (event) => handler(event.detail));
 export const publish = (name, detail) => events.dispatchEvent(new CustomEvent(name, { detail }));
 

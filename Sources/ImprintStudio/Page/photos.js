@@ -4,7 +4,7 @@ import { addedText, clearQuestion, counted, showAudit, showAuditStatus } from ".
 import { showCurves } from "./curves.js";
 import { droppedFiles, labelled, path, photosIn } from "./files.js";
 import { attempt, download, find, focusOn, isFocusLost, make, setText, subscribe } from "./parts.js";
-import { checkFilter } from "./results.js";
+import { checkFile } from "./results.js";
 import { server } from "./server.js";
 import { followRun } from "./training.js";
 
@@ -100,7 +100,7 @@ async function add(files) {
         announced = performance.now();
       }
       try {
-        await checkFilter(file);
+        await checkFile(file);
         await server.addPhoto(label, name, file);
         counts.added += 1;
       } catch (error) {

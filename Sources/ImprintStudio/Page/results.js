@@ -62,10 +62,14 @@ function showText() {
 /** Returns whether the content filter has labels of the model; if so, it must check photos before they are saved. */
 export const isFilterActive = () => activeLabels().length > 0;
 
-/** Throws because another device has changed the model, which the page then loads. The error has no status: 409 would mean a copy of a photo. */
+/**
+ * Throws because another device has changed the model, which the page then loads. The property `loading` of the error is a promise that is
+ * fulfilled after that. The error has no status: 409 would mean a copy of a photo.
+ */
 function rejectOutdated() {
-  publish("outdated");
-  throw new Error("The model has changed. Try again.");
+  const request = {};
+  publish("outdated", request);
+  throw Object.assign(new Error("The model has changed. Try again."), request);
 }
 
 /** Classifies an image that the studio is about to keep. Throws if the studio uses another model than the page, or none. */
@@ -89,6 +93,21 @@ export async function checkFilter(image) {
   }
   const blocked = blockedPart(await classifyKept(image));
   if (blocked) throw new Error(`Blocked: the model detected ${quoted(blocked.label)}, so the studio does not keep the image.`);
+}
+
+/** The maximum number of models that `checkFile` waits for, so that it ends if the model changes all the time. */
+const loadingLimit = 3;
+
+/** Checks a file that the user adds, as `checkFilter` does. If the model has changed, it waits for the new one instead of rejecting the file. */
+export async function checkFile(file) {
+  for (let count = 0; ; count += 1) {
+    try {
+      return await checkFilter(file);
+    } catch (error) {
+      if (!error.loading || count === loadingLimit) throw error;
+      await error.loading;
+    }
+  }
 }
 
 /** Returns whether the image is covered, because it is blocked or not yet classified. */

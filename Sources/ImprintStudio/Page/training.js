@@ -223,7 +223,11 @@ export async function refreshModel() {
 
 /** The request for a new model, if one is running. */
 let refresh = null;
-subscribe("outdated", () => { refresh ??= attempt(refreshModel).finally(() => { refresh = null; }); });
+subscribe("outdated", (request) => {
+  refresh ??= attempt(refreshModel).finally(() => { refresh = null; });
+  // Some publishers do not wait for the model.
+  if (request) request.loading = refresh;
+});
 
 /** The elements with the message of a run, in all panels that train. */
 const statusIDs = ["training-status", "detector-status", "logo-status", "photos-status"];
