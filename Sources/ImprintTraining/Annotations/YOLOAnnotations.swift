@@ -19,6 +19,7 @@ struct YOLOAnnotations {
     private let part: DatasetPart?
     private let yaml: DataYAML
     private var names: [Int: String] { yaml.names }
+    private var textFiles: YOLOTextFiles { YOLOTextFiles(root: root) }
 
     init(_ file: URL, photos: URL?, part: DatasetPart?) throws(BoxAnnotationsError) {
         (self.file, photoFolder, self.part) = (file, photos, part)
@@ -77,8 +78,8 @@ struct YOLOAnnotations {
                         continue
                     }
                     seen[path] = (photo, part)
-                    let candidates = textFiles(of: photo)
-                    let text = Self.existing(candidates)
+                    let candidates = textFiles.candidates(of: photo)
+                    let text = YOLOTextFiles.existing(candidates)
                     // The photos of a list can be missing.
                     if text != nil || FileStatus(photo) != nil { coverage.add(text, candidates) }
                     contents.photos.append(try statedPhoto(photo, text))
@@ -203,8 +204,8 @@ struct YOLOAnnotations {
         var splits: [DatasetPart: Set<String>] = [:]
         for path in paths {
             let url = folder.appending(path: path)
-            let candidates = textFiles(of: url, path: path)
-            let text = Self.existing(candidates)
+            let candidates = textFiles.candidates(of: url, path: path)
+            let text = YOLOTextFiles.existing(candidates)
             guard text != nil || !hasImageFolder || Self.imageFolderIndex(path) != nil else {
                 contents.warnings.add(.unusedPhoto, path)
                 continue
@@ -265,27 +266,6 @@ struct YOLOAnnotations {
         if !notes.isEmpty { warnings.note(.missingTextFiles, notes.joined(separator: "; ")) }
     }
 
-    private static func existing(_ files: [URL]) -> URL? { files.first { FileStatus($0)?.isFile == true } }
-
-    /// Returns the locations at which the text file of a photo can be, the usual one first.
-    /// - Parameter path: The path of the photo relative to the folder of the photos, to look for the same path in `labels`.
-    private func textFiles(of photo: URL, path: String? = nil) -> [URL] {
-        let stem = photo.standardizedFileURL.deletingPathExtension()
-        var candidates: [URL] = []
-        // The last folder images, which can be above the folder of the photos.
-        var components = stem.displayPath.split(separator: "/").map(String.init)
-        if let index = components.dropLast().lastIndex(of: "images") {
-            components[index] = "labels"
-            candidates.append(URL(filePath: "/" + components.joined(separator: "/") + ".txt"))
-        }
-        candidates.append(URL(filePath: stem.displayPath + ".txt"))
-        if let path {
-            let relative = path.split(separator: "/").dropLast() + [Substring(stem.lastPathComponent + ".txt")]
-            candidates.append(root.appending(path: "labels/" + relative.joined(separator: "/")))
-        }
-        return candidates
-    }
-
     /// The class numbers with a name in an error, such as "class 0 to 4" or "class 0 or 2".
     private var classNumbers: String {
         let numbers = names.keys.sorted()
@@ -344,33 +324,5 @@ struct YOLOAnnotations {
             let bottom = y.max()
         else { return StatedBox(label: label, x: .nan, y: .nan, width: .nan, height: .nan, entry: entry) }
         return StatedBox(label: label, x: left, y: top, width: right - left, height: bottom - top, entry: entry)
-    }
-}
-
-/// The number of photos of a folder or list that have a text file.
-private struct TextFileCoverage {
-    /// The folder or list.
-    let source: URL
-    /// The part of the data set; nil if data.yaml names no parts.
-    var part: DatasetPart?
-    private(set) var photos = 0
-    /// The number of photos without a text file.
-    private(set) var missing = 0
-    /// The folder in which the first missing text file was searched for.
-    private(set) var textFolder: URL?
-
-    /// Adds a photo with its text file, or with the locations at which it was searched for.
-    mutating func add(_ text: URL?, _ candidates: [URL]) {
-        photos += 1
-        guard text == nil else { return }
-        missing += 1
-        textFolder = textFolder ?? candidates.first?.deletingLastPathComponent()
-    }
-
-    /// A note about the photos without a text file.
-    var note: String {
-        "\(missing) of \(counted(photos, "photo"))\(part.map { " of \($0.yamlKey)" } ?? "") "
-            + "\(missing == 1 ? "has" : "have") no text file in \(textFolder?.displayPath ?? "labels"): photos without a text file "
-            + "count as background"
     }
 }
