@@ -29,6 +29,8 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
     /// The photos of a YOLO data set have no text files; `folder` is their folder or list, and `textFolder` is where the text file of the
     /// first photo was searched for.
     case missingTextFiles(folder: URL, photos: Int, textFolder: URL)
+    /// The text file of a photo in a YOLO data set is not a file that can be read; `found` describes it, such as "a folder".
+    case unusableTextFile(file: URL, photo: URL, found: String)
     /// The annotations list no photos.
     case noPhotos(file: URL)
     /// None of the photos can be read; `reason` is the error of the first one, and `folders` are those in which photos were searched for.
@@ -70,6 +72,9 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
         case .missingTextFiles(let folder, let photos, let textFolder):
             "\(folder.displayPath): found \(counted(photos, "photo")) but no text file of boxes for any of them in "
                 + "\(textFolder.displayPath). Expected labels/a.txt for images/a.jpg, or a.txt beside a.jpg. Check both folders."
+        case .unusableTextFile(let file, let photo, let found):
+            "\(file.displayPath): found \(found). Expected the text file with the boxes of \(photo.lastPathComponent). "
+                + "Replace it, or remove it if the photo shows no object."
         case .noPhotos(let file):
             "\(file.displayPath): the annotations list no photos. Expected at least one. Check the file."
         case .noReadablePhotos(let file, let photos, let reason, let folders):

@@ -79,7 +79,7 @@ struct YOLOAnnotations {
                     }
                     seen[path] = (photo, part)
                     let candidates = textFiles.candidates(of: photo)
-                    let text = YOLOTextFiles.existing(candidates)
+                    let text = try YOLOTextFiles.existing(candidates, of: photo)
                     // The photos of a list can be missing.
                     if text != nil || FileStatus(photo) != nil { coverage.add(text, candidates) }
                     contents.photos.append(try statedPhoto(photo, text))
@@ -205,13 +205,13 @@ struct YOLOAnnotations {
         for path in paths {
             let url = folder.appending(path: path)
             let candidates = textFiles.candidates(of: url, path: path)
-            let text = YOLOTextFiles.existing(candidates)
+            let text = try YOLOTextFiles.existing(candidates, of: url)
             guard text != nil || !hasImageFolder || Self.imageFolderIndex(path) != nil else {
                 contents.warnings.add(.unusedPhoto, path)
                 continue
             }
             coverage.add(text, candidates)
-            if let text { used.insert(text.standardizedFileURL.displayPath) }
+            if let text { used.insert(Self.pathWithoutExtension(text)) }
             for name in path.split(separator: "/").dropLast() {
                 if let part = DatasetPart(folder: name) { splits[part, default: []].insert(name.lowercased()) }
             }
@@ -244,7 +244,12 @@ struct YOLOAnnotations {
     private func isUnused(_ path: String, _ used: Set<String>) -> Bool {
         let file = root.appending(path: path)
         return path.split(separator: "/").dropLast().contains("labels") && !file.isClassList
-            && !used.contains(file.standardizedFileURL.displayPath)
+            && !used.contains(Self.pathWithoutExtension(file))
+    }
+
+    /// Returns the path that a text file has in common with spellings of its extension, because some file systems ignore case.
+    private static func pathWithoutExtension(_ file: URL) -> String {
+        file.standardizedFileURL.deletingPathExtension().displayPath
     }
 
     /// Returns the index of the last folder `images` in a path.

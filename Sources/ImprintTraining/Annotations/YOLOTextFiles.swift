@@ -7,27 +7,41 @@ struct YOLOTextFiles {
     /// The folder of the data set.
     let root: URL
 
+    /// The spellings of the extension, the usual one first; programs for Windows also write it in capital letters.
+    private static let extensions = ["txt", "TXT", "Txt"]
+
     /// Returns the locations at which the text file of a photo can be, the usual one first.
     /// - Parameter path: The path of the photo relative to the folder of the photos, to look for the same path in `labels`.
     func candidates(of photo: URL, path: String? = nil) -> [URL] {
-        let stem = photo.standardizedFileURL.deletingPathExtension()
-        var candidates: [URL] = []
+        let photo = photo.standardizedFileURL.deletingPathExtension()
+        /// The paths of the text files, without their extension.
+        var stems: [String] = []
         // The last folder images, which can be above the folder of the photos.
-        var components = stem.displayPath.split(separator: "/").map(String.init)
+        var components = photo.displayPath.split(separator: "/").map(String.init)
         if let index = components.dropLast().lastIndex(of: "images") {
             components[index] = "labels"
-            candidates.append(URL(filePath: "/" + components.joined(separator: "/") + ".txt"))
+            stems.append("/" + components.joined(separator: "/"))
         }
-        candidates.append(URL(filePath: stem.displayPath + ".txt"))
+        stems.append(photo.displayPath)
         if let path {
-            let relative = path.split(separator: "/").dropLast() + [Substring(stem.lastPathComponent + ".txt")]
-            candidates.append(root.appending(path: "labels/" + relative.joined(separator: "/")))
+            let relative = path.split(separator: "/").dropLast() + [Substring(photo.lastPathComponent)]
+            stems.append(root.appending(path: "labels/" + relative.joined(separator: "/")).displayPath)
         }
-        return candidates
+        return stems.flatMap { stem in Self.extensions.map { URL(filePath: "\(stem).\($0)") } }
     }
 
-    /// Returns the first of some locations that has a file; nil if none has one.
-    static func existing(_ files: [URL]) -> URL? { files.first { FileStatus($0)?.isFile == true } }
+    /// Returns the text file of a photo: the first of its candidates that exists; nil if none exists.
+    /// - Throws: `BoxAnnotationsError.unusableTextFile` if it is a folder, a broken link or another special file: its photo is not background.
+    static func existing(_ candidates: [URL], of photo: URL) throws(BoxAnnotationsError) -> URL? {
+        for file in candidates {
+            if let status = FileStatus(file) {
+                guard let kind = status.specialKind else { return file }
+                throw .unusableTextFile(file: file, photo: photo, found: kind)
+            }
+            if exists(file) { throw .unusableTextFile(file: file, photo: photo, found: "a broken symbolic link") }
+        }
+        return nil
+    }
 }
 
 /// The number of photos of a folder or list that have a text file.
