@@ -190,8 +190,11 @@ extension ImageFolder {
     }
 
     /// Returns the paths of all images in a folder and its sub-folders, relative to the folder, as `images(in:)`.
-    package static func imagePaths(in folder: URL) throws(ImageError) -> [String] {
-        let (paths, unreadable) = try readableImagePaths(in: folder)
+    /// - Parameter followsLink: Whether to follow the link to a folder at a relative path; it must not form cycles.
+    package static func imagePaths(
+        in folder: URL, followsLink: (String) -> Bool = { _ in false }
+    ) throws(ImageError) -> [String] {
+        let (paths, unreadable) = try readableImagePaths(in: folder, followsLink: followsLink)
         if let first = unreadable.first {
             throw .unreadable(file: folder.appending(path: first.path), reason: first.reason)
         }
@@ -201,12 +204,12 @@ extension ImageFolder {
     /// Returns the paths of all images in a folder and its readable sub-folders, relative to the folder, as `images(in:)`, and the
     /// sub-folders that cannot be read.
     package static func readableImagePaths(
-        in folder: URL
+        in folder: URL, followsLink: (String) -> Bool = { _ in false }
     ) throws(ImageError) -> (paths: [String], unreadable: [UnreadableFolder]) {
         guard let status = FileStatus(folder) else { throw .missingImages(folder: folder, reason: "it does not exist") }
         guard status.isFolder else { throw .missingImages(folder: folder, reason: "it is a file") }
         var unreadable: [UnreadableFolder] = []
-        let paths = try readableFilePaths(below: "", in: folder, &unreadable)
+        let paths = try readableFilePaths(below: "", in: folder, &unreadable, followsLink: followsLink)
             .filter { isImage(folder.appending(path: $0)) }
         guard !paths.isEmpty || !unreadable.isEmpty else {
             throw .missingImages(folder: folder, reason: "it holds none")
@@ -248,10 +251,13 @@ package func filePaths(below path: String, in root: URL) throws(ImageError) -> [
 }
 
 /// Returns the relative paths of all files below the folder `path` of `root`, as `filePaths(below:in:)`.
-/// - Parameter unreadable: Receives the deeper folders that cannot be read.
+/// - Parameters:
+///   - unreadable: Receives the deeper folders that cannot be read.
+///   - followsLink: Whether to follow the link to a deeper folder at a path relative to `root`; it must not form cycles.
 /// - Throws: `ImageError` if the folder `path` cannot be read, or if a name is not UTF-8.
 package func readableFilePaths(
-    below path: String, in root: URL, _ unreadable: inout [UnreadableFolder]
+    below path: String, in root: URL, _ unreadable: inout [UnreadableFolder],
+    followsLink: (String) -> Bool = { _ in false }
 ) throws(ImageError) -> [String] {
     var paths: [String] = []
     var pending = [path]
@@ -266,7 +272,7 @@ package func readableFilePaths(
         }
         func inside(_ name: String) -> String { folder.isEmpty ? name : "\(folder)/\(name)" }
         paths += listing.files.map(inside)
-        pending += listing.folders.map(inside).filter { !isLink(root.appending(path: $0)) }
+        pending += listing.folders.map(inside).filter { !isLink(root.appending(path: $0)) || followsLink($0) }
     }
     return paths.sorted(by: precedes)
 }

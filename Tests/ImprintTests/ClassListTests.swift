@@ -26,6 +26,43 @@ import Testing
         }
     }
 
+    @Test(
+        "A folder of photos can be a link",
+        arguments: [
+            ("images", "set/labels/a.txt"), ("images", "photos/a.txt"), ("obj_train_data", "photos/a.txt"),
+            ("train/images", "set/train/labels/a.txt"), ("images/train", "set/labels/train/a.txt"),
+        ])
+    func linkedPhotos(path: String, text: String) throws {
+        try withTemporaryFolder { folder in
+            try writeAnnotations(["set/classes.txt": "cat\ndog", text: "1 .5 .5 .5 .5"], in: folder)
+            let photos = folder.appending(path: "photos")
+            try writeAnnotatedPhoto(photos.appending(path: "a.png"))
+            let set = folder.appending(path: "set")
+            let link = set.appending(path: path)
+            try FileManager.default.createDirectory(
+                at: link.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(at: link, withDestinationURL: photos)
+            #expect(try BoxAnnotations(contentsOf: set).photos.map(boxTexts) == [["dog 50 25 100 50"]])
+        }
+    }
+
+    @Test(
+        "Links that would form a cycle or repeat photos are not followed",
+        arguments: [("images", "", ""), ("images", "train/images", "train/labels"), ("images/x", "", "")])
+    func repeatedPhotos(path: String, target: String, texts: String) throws {
+        try withTemporaryFolder { folder in
+            let text = texts.isEmpty ? "a.txt" : "\(texts)/a.txt"
+            try writeAnnotations(["classes.txt": "cat", text: "0 .5 .5 .5 .5"], in: folder)
+            let photos = target.isEmpty ? folder : folder.appending(path: target)
+            try writeAnnotatedPhoto(photos.appending(path: "a.png"))
+            let link = folder.appending(path: path)
+            try FileManager.default.createDirectory(
+                at: link.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(at: link, withDestinationURL: photos)
+            #expect(try BoxAnnotations(contentsOf: folder).photos.map(boxTexts) == [["cat 50 25 100 50"]])
+        }
+    }
+
     @Test("A list of classes beside the single JSON file of another format is not read") func otherFormat() throws {
         try withAnnotatedPhotos(AnnotationFormat.coco.files.merging(["classes.txt": "bus"]) { $1 }) { folder in
             let annotations = try BoxAnnotations(contentsOf: folder)

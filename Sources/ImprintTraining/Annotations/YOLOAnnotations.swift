@@ -197,7 +197,7 @@ struct YOLOAnnotations {
     private func addFolder(to contents: inout AnnotationContents) throws {
         let folder = photoFolder ?? root
         contents.folders = [folder]
-        let paths = try ImageFolder.imagePaths(in: folder)
+        let paths = try ImageFolder.imagePaths(in: folder) { Self.followsLink($0, in: folder) }
         let hasImageFolder = photoFolder == nil && paths.contains { Self.imageFolderIndex($0) != nil }
         var used: Set<String> = []
         var coverage = TextFileCoverage(source: folder)
@@ -232,6 +232,17 @@ struct YOLOAnnotations {
         for path in try annotationPaths(in: root, extensions: ["txt"]) where isUnused(path, used) {
             contents.warnings.add(.unusedTextFile, path)
         }
+    }
+
+    /// Whether to follow a link in the folder of the photos: `images`, the same in the folder of a part or the reverse, or Darknet's folder.
+    ///
+    /// A link to the folder itself or above would form a cycle, and the photos of another folder `images` are read there.
+    private static func followsLink(_ path: String, in folder: URL) -> Bool {
+        let names = path.split(separator: "/")
+        guard names.count <= 2, names.contains("images") || names == ["obj_train_data"] else { return false }
+        let link = folder.appending(path: path)
+        guard !folder.isInside(link) else { return false }
+        return !(link.isInside(folder) && link.resolvingSymlinksInPath().lastPathComponent == "images")
     }
 
     /// Returns a photo with the boxes of its text file.
