@@ -194,7 +194,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
 
     /// Warns about a folder of photos with boxes, because it may show the logos of the artwork.
     private func warnAboutBoxes(in folder: ImageFolder) {
-        guard let named = photos ?? data, let found = ImageFolder.signOfBoxes(in: folder.url) else { return }
+        guard let named = photos ?? data, let found = BoxAnnotations.sign(in: folder.url) else { return }
         Terminal.warn(
             "\(visible(named)) is a data set with bounding boxes (\(found)), which --photos does not read: photos outside of a folder with the "
                 + "name of a logo count as photos without a logo. If they show a logo, use --annotations.")

@@ -129,16 +129,20 @@ import Testing
         }
     }
 
-    @Test("train-detector warns if the photos for artwork have boxes, which it does not read") func boxesOfPhotos()
-        throws
-    {
+    @Test(
+        "train-detector warns if the photos for artwork have boxes, which it does not read",
+        arguments: [("set", "data.yaml"), ("outer", "data.yaml in set")])
+    func boxesOfPhotos(photos: String, found: String) throws {
         try withDataset { folder in
-            let run = try startDetectorTraining("--artwork Leaf=two-circles --photos set", folder: folder)
-            #expect(
-                run.errors.contains(
-                    "set is a data set with bounding boxes (data.yaml), which --photos does not read: photos outside of a folder"
-                ),
-                "\(run.errors)")
+            if photos != "set" {
+                let outer = folder.appending(path: photos)
+                try FileManager.default.createDirectory(at: outer, withIntermediateDirectories: true)
+                try FileManager.default.moveItem(at: folder.appending(path: "set"), to: outer.appending(path: "set"))
+            }
+            let run = try startDetectorTraining("--artwork Leaf=two-circles --photos \(photos)", folder: folder)
+            let warning =
+                "\(photos) is a data set with bounding boxes (\(found)), which --photos does not read: photos outside of a folder"
+            #expect(run.errors.contains(warning), "\(run.errors)")
         }
     }
 }

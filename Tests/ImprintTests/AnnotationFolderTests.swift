@@ -6,6 +6,12 @@ import Testing
 
 /// The files that are searched in the folder of a data set.
 @Suite("Folders of annotations") struct AnnotationFolderTests {
+    /// A COCO file.
+    private static let coco = AnnotationFormat.coco.files["set.json"] ?? ""
+
+    /// A line of a YOLO text file.
+    private static let box = "0 .5 .5 .5 .5"
+
     /// A Pascal VOC file of the photo a.png.
     private static let file = AnnotationFormat.voc.files["Annotations/a.xml"] ?? ""
 
@@ -30,6 +36,24 @@ import Testing
             #expect(annotations.photos.map { boxTexts($0).count } == [2, 0])
             #expect(annotations.warnings.count == unused.count)
             #expect(annotations.warnings.allSatisfy { $0.contains("(labels/c.txt)") }, "\(annotations.warnings)")
+        }
+    }
+
+    @Test(
+        "The sign of boxes in a folder of photos names a file or folders",
+        arguments: [
+            (["boxes.json": coco], ".", "boxes.json"), (["set/boxes.json": coco], "set", "boxes.json in set"),
+            (["set/data.yaml": "names: [cat]\ntrain: images"], "set/images", "data.yaml in set"),
+            (["set/labels/a.txt": box], "set/images", "the folders images and labels in set"),
+            (["obj.names": "cat", "obj_train_data/sub/b.txt": box], "obj_train_data", "obj.names"),
+            (["obj_train_data/a.txt": box], "obj_train_data", "a.txt in obj_train_data"),
+            (["a.TXT": box], ".", "a.TXT"), (["c.txt": box], ".", nil),
+            (["notes.json": "{}", "list.json": #"[{"image": "a.png", "label": "cat"}]"#], ".", nil),
+            (["classes.txt": "cat", "a.txt": "a white cat on a chair"], ".", nil), ([:], "set", nil),
+        ] as [([String: String], String, String?)])
+    func signOfBoxes(files: [String: String], photoFolder: String, sign: String?) throws {
+        try withAnnotatedPhotos(files, photoFolder: photoFolder) { folder in
+            #expect(BoxAnnotations.sign(in: folder) == sign)
         }
     }
 

@@ -222,7 +222,7 @@ public struct BoxAnnotations: Sendable {
     }
 
     /// Whether a JSON file has boxes; other programs write notes beside a list of classes.
-    private static func hasBoxes(_ json: URL) -> Bool {
+    static func hasBoxes(_ json: URL) -> Bool {
         guard let data = try? annotationData(json) else { return false }
         return BoxFormat(data, of: json) != nil
     }
