@@ -19,19 +19,23 @@ struct AnnotatedSplit {
     ///   - url: A folder with some of the photos of the data set, or other annotations; nil without --validation.
     ///   - part: The part of the annotations to read without --validation; nil for all parts.
     ///   - usesValidationPart: Whether, without --validation, the key `val` of data.yaml names the validation set.
+    ///   - splitAdvice: The advice about photos in the folders of several parts.
     ///   - reader: Reads annotations. Their warnings are printed, equal ones of several parts once.
     /// - Throws: `ValidationError` if the folder has all photos of the annotations, and the errors of `reader`.
     init(
-        _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool, reader: Reader
+        _ annotations: URL, validation url: URL?, part: DatasetPart?, usesValidationPart: Bool,
+        splitAdvice: SplitAdvice = .dataYAML, reader: Reader
     ) throws {
         var printed: Set<String> = []
-        func read(_ annotations: URL, _ photos: URL?, _ part: DatasetPart?) throws -> BoxAnnotations {
+        func read(
+            _ annotations: URL, _ photos: URL?, _ part: DatasetPart?, _ advice: SplitAdvice = .dataYAML
+        ) throws -> BoxAnnotations {
             let boxes = try reader(annotations, photos, part)
-            boxes.printWarnings(besides: &printed)
+            boxes.printWarnings(advice, besides: &printed)
             return boxes
         }
         guard let url else {
-            let boxes = try read(annotations, nil, part)
+            let boxes = try read(annotations, nil, part, splitAdvice)
             let hasPart = usesValidationPart && boxes.availableParts.contains(.validation)
             let others = try hasPart ? read(annotations, nil, .validation) : nil
             let isEqual = others.map { Self.contains($0, boxes) } ?? false
@@ -39,7 +43,7 @@ struct AnnotatedSplit {
             (training, validation) = (boxes, isEqual ? nil : others)
             return
         }
-        let boxes = try read(annotations, nil, .training)
+        let boxes = try read(annotations, nil, .training, splitAdvice)
         let split = boxes.split(validationFolder: url)
         guard split.validation.photos.isEmpty else {
             guard !split.training.photos.isEmpty else { throw Self.noTrainingPhotos(split.validation, url) }
@@ -94,20 +98,47 @@ struct AnnotatedSplit {
     }
 }
 
+/// The advice of a subcommand about photos in the folders of several parts, such as train and val, that are read together.
+enum SplitAdvice {
+    /// The advice of the library to name the parts in data.yaml.
+    case dataYAML
+    /// Also the option --validation, unless there is a test set, which would remain among the training photos.
+    case validation
+    /// Also the argument with the folder of the photos.
+    case photoFolder
+    /// No warning, because --validation names the validation set.
+    case noWarning
+
+    /// Returns the end of the warning.
+    fileprivate func text(_ folders: [DatasetPart: URL]) -> String {
+        switch self {
+        case .validation:
+            guard folders[.test] == nil, let folder = folders[.validation] else { return "" }
+            return ", or name the validation photos with --validation \(shellQuoted(folder.displayPath))"
+        case .photoFolder:
+            guard let folder = folders[.test] ?? folders[.validation] else { return "" }
+            return ", or pass the folder of the photos as an argument, such as \(shellQuoted(folder.displayPath))"
+        case .dataYAML, .noWarning: return ""
+        }
+    }
+}
+
 extension BoxAnnotations {
     /// Prints the warnings; with --quiet, without the parts of the dataset split that were read.
-    func printWarnings() {
+    func printWarnings(_ advice: SplitAdvice = .dataYAML) {
         var printed: Set<String> = []
-        printWarnings(besides: &printed)
+        printWarnings(advice, besides: &printed)
     }
 
     /// Prints the warnings that were not printed before, and adds them to `printed`.
-    fileprivate func printWarnings(besides printed: inout Set<String>) {
+    fileprivate func printWarnings(_ advice: SplitAdvice, besides printed: inout Set<String>) {
         for warning in warnings where printed.insert(warning).inserted {
             if warning == partsLine {
                 Terminal.note("Note: \(warning)")
-            } else {
+            } else if warning != splitsLine {
                 Terminal.warn(warning)
+            } else if advice != .noWarning {
+                Terminal.warn(warning + advice.text(splitFolders))
             }
         }
     }

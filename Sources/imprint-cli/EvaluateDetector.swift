@@ -11,7 +11,7 @@ extension EvaluateCommand {
         let annotations = try BoxAnnotations(
             contentsOf: URL(filePath: annotationPath), photos: data.map { URL(filePath: $0) }, part: .test,
             threads: common.threadCount)
-        annotations.printWarnings()
+        annotations.printWarnings(.photoFolder)
         var bar = ProgressBar()
         defer { bar.clear() }
         let evaluation = try detector.evaluate(on: annotations, threads: common.threadCount) { done in

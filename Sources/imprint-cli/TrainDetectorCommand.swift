@@ -177,7 +177,8 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let hasFolds = runOptions.crossValidation.folds != nil
         let split = try AnnotatedSplit(
             URL(filePath: annotations), validation: dataset.validationFolder, part: .training,
-            usesValidationPart: dataset.validation == nil && !hasFolds
+            usesValidationPart: dataset.validation == nil && !hasFolds,
+            splitAdvice: dataset.validation != nil ? .noWarning : hasFolds ? .dataYAML : .validation
         ) { file, photos, part in
             let boxes = try BoxAnnotations(
                 contentsOf: file, photos: photos, part: part, threads: runOptions.common.threadCount)

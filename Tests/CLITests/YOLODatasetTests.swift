@@ -114,6 +114,30 @@ import Testing
         }
     }
 
+    @Test(
+        "The warning about the folders of several splits advises what the subcommand has",
+        arguments: [
+            ("train-detector", false, "val: images/val, or name the validation photos with --validation /"),
+            ("train-detector", true, "such as train: images/train, val: images/val and test: images/test\n"),
+            ("train-detector --validation set/images/val", true, nil), ("train-detector --validation .2", false, nil),
+            ("evaluate d.imprint", false, "or pass the folder of the photos as an argument, such as /"),
+        ] as [(String, Bool, String?)])
+    func splitAdvice(command: String, hasTest: Bool, advice: String?) throws {
+        try withDataset("") { folder in
+            for kind in hasTest ? ["images", "labels"] : [] {
+                let location = folder.appending(path: "set/\(kind)")
+                try FileManager.default.moveItem(
+                    at: location.appending(path: "other"), to: location.appending(path: "test"))
+            }
+            // The run ends before it trains.
+            let options = command.hasPrefix("train") ? " --photos missing --output m.imprint" : ""
+            let run = try shell("$imprint \(command) --annotations set\(options)", folder: folder)
+            let isWarned = run.errors.contains("are read together. To separate them, add the paths of the photos, ")
+            #expect(isWarned == (advice != nil), "\(run.errors)")
+            if let advice { #expect(run.errors.contains(advice), "\(run.errors)") }
+        }
+    }
+
     @Test("train-detector warns if val has the same photos as train") func equalParts() throws {
         try withDataset("train: images/train\nval: images/train") { folder in
             let run = try startDetectorTraining("--annotations set", folder: folder)

@@ -127,7 +127,8 @@ import Testing
             ] {
                 #expect(text.contains(part))
             }
-            #expect(text.contains("add its path, such as train: images/train"))
+            let fix = "To separate them, add the paths of the photos, such as train: images/train and val: images/val"
+            #expect(text.contains(fix))
             let split = folder.appending(path: "images/train")
             #expect(try BoxAnnotations(contentsOf: folder, photos: split).warnings.isEmpty)
         }

@@ -33,6 +33,8 @@ public struct BoxAnnotations: Sendable {
     public let warnings: [String]
     /// The line of `warnings` that names the parts of the dataset split that were read, which is no problem; nil without it.
     package let partsLine: String?
+    /// The line of `warnings` about `splitFolders`; nil without it.
+    package let splitsLine: String?
     /// The photos that are missing or unreadable, with the reasons; their boxes are not in `photos`.
     public let skipped: [SkippedImage]
 
@@ -62,6 +64,9 @@ public struct BoxAnnotations: Sendable {
     /// The parts of the dataset split that data.yaml names, including those that were not read; empty for other formats.
     package let availableParts: Set<DatasetPart>
 
+    /// The first folder of each part, if folders such as train and val were read together because the annotations name no parts; else empty.
+    package let splitFolders: [DatasetPart: URL]
+
     /// The part of each photo according to data.yaml, by its location; empty if the annotations name no parts.
     let statedParts: [URL: DatasetPart]
 
@@ -76,8 +81,8 @@ public struct BoxAnnotations: Sendable {
     ) {
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
-        partsLine = nil
-        (availableParts, statedParts, sharedPhotos) = ([], [:], [:])
+        (partsLine, splitsLine) = (nil, nil)
+        (availableParts, splitFolders, statedParts, sharedPhotos) = ([], [:], [:], [:])
     }
 
     /// The name of annotations from an app: a relative URL, so that its path is not resolved against the current folder.
@@ -105,7 +110,7 @@ public struct BoxAnnotations: Sendable {
         var collector = BoxCollector(
             source: Self.nameOfData, warnings: AnnotationWarnings(), recordsProblems: recordsProblems)
         try collector.add(photos, labels: labels)
-        try self.init(collector, labels: labels)
+        try self.init(collector, AnnotationContents(labels: labels, photos: []))
     }
 
     /// Reads annotations; the photos are not decoded, only their sizes are read.
@@ -143,33 +148,30 @@ public struct BoxAnnotations: Sendable {
                 file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "",
                 folders: contents.folders.reduce(into: []) { if !$0.contains($1) { $0.append($1) } })
         }
-        try self.init(
-            collector, labels: contents.labels, availableParts: contents.availableParts, statedParts: contents.parts,
-            sharedPhotos: contents.sharedPhotos)
+        try self.init(collector, contents)
     }
 
-    /// Creates annotations from the photos that were compared with their boxes.
-    private init(
-        _ collector: BoxCollector, labels: [String], availableParts: Set<DatasetPart> = [],
-        statedParts: [URL: DatasetPart] = [:], sharedPhotos: [URL: DatasetPart] = [:]
-    ) throws(BoxAnnotationsError) {
+    /// Creates annotations from the photos that were compared with their boxes; uses only the labels and the parts of `contents`.
+    private init(_ collector: BoxCollector, _ contents: AnnotationContents) throws(BoxAnnotationsError) {
         if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
             throw .noUsableBoxes(file: file, entry: entry, problem: problem)
         }
         var collector = collector
         // Labels that differ only in their Unicode normalization are equal strings; the first one remains, in any order of the file.
         var known: Set<String> = []
-        self.labels = labels.sorted(by: precedes).filter { known.insert($0).inserted }
-        collector.warnAboutLabelsWithoutBoxes(self.labels)
+        labels = contents.labels.sorted(by: precedes).filter { known.insert($0).inserted }
+        collector.warnAboutLabelsWithoutBoxes(labels)
         photos = collector.photos
         warnings = collector.warnings.lines(
             file: collector.source, isAudited: collector.recordsProblems)
-        partsLine = collector.warnings.partsLine(file: collector.source)
+        partsLine = collector.warnings.line(.parts, file: collector.source)
+        splitsLine = collector.warnings.line(.severalSplits, file: collector.source)
         skipped = collector.skipped
         name = collector.source.displayPath
         problems = collector.problems
         withoutUsableBoxes = collector.withoutUsableBoxes
-        (self.availableParts, self.statedParts, self.sharedPhotos) = (availableParts, statedParts, sharedPhotos)
+        (availableParts, splitFolders) = (contents.availableParts, contents.splitFolders)
+        (statedParts, sharedPhotos) = (contents.parts, contents.sharedPhotos)
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.

@@ -15,6 +15,8 @@ struct AnnotationContents {
     var parts: [URL: DatasetPart] = [:]
     /// The photos that belong to several parts, and the second of these parts; `parts` has the first.
     var sharedPhotos: [URL: DatasetPart] = [:]
+    /// The first folder of each part, if folders such as train and val are read together because the file names no parts.
+    var splitFolders: [DatasetPart: URL] = [:]
 }
 
 /// A photo as an annotation file describes it.
@@ -96,8 +98,8 @@ struct AnnotationWarnings {
     /// Adds a note, without a full stop.
     mutating func note(_ kind: Note, _ text: String) { notes[kind] = text }
 
-    /// Returns the line about the parts of the dataset split that were read, which is no problem; nil if the file names no parts.
-    func partsLine(file: URL) -> String? { notes[.parts].map { "\(file.displayPath): \($0)" } }
+    /// Returns the line of a note; nil if there is no such note.
+    func line(_ note: Note, file: URL) -> String? { notes[note].map { "\(file.displayPath): \($0)" } }
 
     /// The kinds of problems that an audit reports one by one.
     private static let audited: Set<Kind> = [
@@ -108,7 +110,7 @@ struct AnnotationWarnings {
     /// - Parameter isAudited: Whether an audit reports single problems and compares the splits, so that their lines are left out.
     func lines(file: URL, isAudited: Bool) -> [String] {
         let notes = Note.allCases.compactMap { kind in
-            isAudited && kind == .severalSplits ? nil : self.notes[kind].map { "\(file.displayPath): \($0)" }
+            isAudited && kind == .severalSplits ? nil : line(kind, file: file)
         }
         return notes
             + Kind.allCases.compactMap { kind in

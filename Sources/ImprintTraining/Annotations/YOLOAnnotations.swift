@@ -201,7 +201,8 @@ struct YOLOAnnotations {
         let hasImageFolder = photoFolder == nil && paths.contains { Self.imageFolderIndex($0) != nil }
         var used: Set<String> = []
         var coverage = TextFileCoverage(source: folder)
-        var splits: [DatasetPart: Set<String>] = [:]
+        var splitNames: Set<String> = []
+        var splitPaths: [DatasetPart: String] = [:]
         for path in paths {
             let url = folder.appending(path: path)
             let candidates = textFiles.candidates(of: url, path: path)
@@ -212,26 +213,41 @@ struct YOLOAnnotations {
             }
             coverage.add(text, candidates)
             if let text { used.insert(Self.pathWithoutExtension(text)) }
-            for name in path.split(separator: "/").dropLast() {
-                if let part = DatasetPart(folder: name) { splits[part, default: []].insert(name.lowercased()) }
+            let folders = path.split(separator: "/").dropLast()
+            for (index, name) in folders.enumerated() {
+                guard let part = DatasetPart(folder: name) else { continue }
+                splitNames.insert(name.lowercased())
+                splitPaths[part] = splitPaths[part] ?? folders[...index].joined(separator: "/")
             }
             contents.photos.append(try statedPhoto(url, text))
         }
         try Self.check([coverage], &contents.warnings)
         guard photoFolder == nil else { return }
-        if splits.count > 1 {
-            let names = listed(splits.values.joined().sorted(by: precedes))
-            let fix = file.isClassList ? "write data.yaml with the names of the classes and its path" : "add its path"
-            contents.warnings.note(
-                .severalSplits,
-                "the file does not say which photos are for training, so the photos in the folders \(names) are read together. To read "
-                    + "only one of them, \(fix), such as train: images/train, or choose it as the folder of the photos"
-            )
+        if splitPaths.count > 1 {
+            contents.splitFolders = splitPaths.mapValues { root.appending(path: $0) }
+            noteSplits(splitNames.sorted(by: precedes), splitPaths, &contents.warnings)
         }
         // Text files beside photos may be anything, but those in a folder labels have boxes.
         for path in try annotationPaths(in: root, extensions: ["txt"]) where isUnused(path, used) {
             contents.warnings.add(.unusedTextFile, path)
         }
+    }
+
+    /// Notes folders of several parts, which are read together because the file names no parts.
+    /// - Parameter paths: The path of the first folder of each part.
+    private func noteSplits(_ names: [String], _ paths: [DatasetPart: String], _ warnings: inout AnnotationWarnings) {
+        let keys = paths.sorted { $0.key.rawValue < $1.key.rawValue }.map { part, path in
+            // Other paths start at the key path.
+            "\(part.yamlKey): \(yaml.path == nil ? path : root.appending(path: path).displayPath)"
+        }
+        let fix =
+            file.isClassList
+            ? "write data.yaml with the names of the classes and the paths of the photos"
+            : "add the paths of the photos"
+        warnings.note(
+            .severalSplits,
+            "the file does not say which photos are for training, so the photos in the folders \(listed(names)) are read together. To "
+                + "separate them, \(fix), such as \(listed(keys))")
     }
 
     /// Whether to follow a link in the folder of the photos: `images`, the same in the folder of a part or the reverse, or Darknet's folder.
