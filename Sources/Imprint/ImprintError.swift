@@ -10,6 +10,10 @@ public enum ImprintError: DescribedError, Equatable {
     ///
     /// `source` is the name of the data set, such as the path of a photo folder.
     case labelMismatch(source: String, unknown: [String], labels: [String])
+    /// A label of the data set is reserved for photos without an object.
+    ///
+    /// `source` is the name of the data set, such as the path of the annotations.
+    case reservedLabel(String, source: String)
     /// Two models to compare have different labels; each list contains the labels that only that model has.
     case labelsDiffer(first: [String], second: [String])
     /// Training diverged: the loss or a parameter became NaN or infinite.
@@ -124,6 +128,9 @@ public enum ImprintError: DescribedError, Equatable {
         case .labelMismatch(let source, let unknown, let labels):
             "\(source) has labels that the model does not have: \(described(unknown, known: labels)). "
                 + "Expected \(abbreviated(labels)). Rename the labels, or choose another model or data set"
+        case .reservedLabel(let label, let source):
+            "\(source) has the label \(quotedName(label)), which is reserved for photos without an object. Expected other labels. Rename the "
+                + "label, or remove its boxes if they mark no object"
         case .labelsDiffer(let first, let second):
             "the models have different labels: only the first has \(described(first, known: second)), "
                 + "only the second has \(abbreviated(second)). Compare models with the same labels"

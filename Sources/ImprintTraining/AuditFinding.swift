@@ -14,6 +14,8 @@ extension Audit {
             case similarLabels
             /// A label of validation photos that no training photo has; training rejects them. The finding has no files.
             case untrainedLabels
+            /// A label of objects that is reserved for photos without an object; training rejects it. The finding has no files.
+            case reservedLabels
             /// A photo that is in more than one of the training, validation and test sets.
             case sharedPhotos
             /// Training and validation photos of one group, which make the validation accuracy too high.
@@ -130,6 +132,7 @@ extension Audit.Finding.Kind {
         case .acrossLabels: "Near-duplicates with different labels"
         case .similarLabels: "Labels with almost the same spelling"
         case .untrainedLabels: "Validation labels without training photos"
+        case .reservedLabels: "Reserved labels"
         case .sharedPhotos: "Photos in more than one set"
         case .acrossSplits: "Leakage between training and validation"
         case .unreadable: "Unreadable files"
@@ -168,6 +171,9 @@ extension Audit.Finding.Kind {
         case .untrainedLabels:
             "Training rejects validation photos of labels that it does not learn. Add training photos of these labels, correct the "
                 + "labels, or remove these validation photos."
+        case .reservedLabels:
+            "These labels are reserved for photos without an object, so training rejects objects with them. Rename the labels, or remove "
+                + "their boxes if they mark no object."
         case .sharedPhotos:
             "The validation and test sets must not contain training photos, because a model recognizes the photos that it was trained "
                 + "on. The test set must not contain validation photos, because training selects the model with them. Remove the photos "

@@ -112,7 +112,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let validationFolder = boxes == nil ? dataset.validationFolder : nil
         let labels = artworkOptions.labels + (boxes?.usedLabels ?? []).filter { !artworkOptions.labels.contains($0) }
         warnAboutSimilarLabels(labels, consequence: "The detector learns them as different logos.")
-        let folder = try photoFolder.map { try ImageFolder(at: URL(filePath: $0), logos: labels) }
+        let folder = try readPhotos(boxes, labels: labels)
         if let folder {
             noteMissingLogos(in: folder)
             if boxes == nil { warnAboutBoxes(in: folder) }
@@ -191,6 +191,25 @@ struct TrainDetectorCommand: AsyncParsableCommand {
             Terminal.note("Note: --folds splits the photos of train, and does not read those of val.")
         }
         return (split.training, split.validation)
+    }
+
+    /// Reads the photos without boxes.
+    /// - Parameter labels: The labels of the artwork and of the photos with boxes.
+    private func readPhotos(_ boxes: BoxAnnotations?, labels: [String]) throws -> ImageFolder? {
+        guard let photoFolder else { return nil }
+        do throws(ImageError) {
+            return try ImageFolder(at: URL(filePath: photoFolder), logos: labels)
+        } catch {
+            // Artwork cannot have the label of photos without a logo, so the boxes have it.
+            let noLogo = ImageFolder.noLogoLabel
+            let label = ImageFolder.reservedLabel(in: boxes?.usedLabels ?? [], reserved: [noLogo])
+            switch error {
+            case .invalidSource, .similarToLogo(_, noLogo, _):
+                if let boxes, let label { throw ImprintError.reservedLabel(label, source: boxes.name) }
+            default: break
+            }
+            throw error
+        }
     }
 
     /// Warns about a folder of photos with boxes, because it may show the logos of the artwork.

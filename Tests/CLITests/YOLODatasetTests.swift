@@ -138,6 +138,20 @@ import Testing
         }
     }
 
+    @Test(
+        "Objects with the label of photos without an object are an error that names the annotations",
+        arguments: ["none", "None"], ["", "--photos photos"])
+    func reservedLabel(label: String, options: String) throws {
+        try withDataset { folder in
+            try Data("names: [\(label)]\ntrain: images/train\n".utf8).write(to: folder.appending(path: "set/data.yaml"))
+            try writeImages(to: folder.appending(path: "photos"), count: 4)
+            let run = try shell(
+                "$imprint train-detector --annotations set --output m.imprint \(options)", folder: folder)
+            let error = "set/data.yaml has the label \"\(label)\", which is reserved for photos without an object."
+            #expect(run.status == 1 && run.errors.contains(error), "\(run.errors)")
+        }
+    }
+
     @Test("train-detector warns if val has the same photos as train") func equalParts() throws {
         try withDataset("train: images/train\nval: images/train") { folder in
             let run = try startDetectorTraining("--annotations set", folder: folder)

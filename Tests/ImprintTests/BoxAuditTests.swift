@@ -109,6 +109,20 @@ import Testing
         }
     }
 
+    @Test("Labels of objects that are reserved for photos without an object are findings") func reservedLabels() throws
+    {
+        let categories = ["None", "cat", "none of these"].enumerated().map {
+            "{\"id\": \($0 + 1), \"name\": \"\($1)\"}"
+        }
+        let text = cocoText(
+            "\(Self.valid), \(cocoBox("10, 50, 40, 40", category: "2", id: 2))",
+            categories: categories.joined(separator: ", "))
+        try withAnnotatedPhotos(["set.json": text]) { folder in
+            let reserved = findings(try audit(folder), .reservedLabels)
+            #expect(reserved.map(\.reason) == ["None: 1 object in 1 photo"] && reserved.allSatisfy(\.files.isEmpty))
+        }
+    }
+
     @Test("Near-duplicates in the folders of several splits, or in a validation set, are leakage") func splits() throws
     {
         try withTemporaryFolder { root in

@@ -76,12 +76,18 @@ struct BoxAudit {
                 label: label, objects: members.count, photos: Set(members.map(\.photo)).count,
                 sizes: Self.range(members.map(\.size)), aspectRatios: Self.range(members.map(\.aspectRatio)))
         }
-        findings += objects.filter { $0.objects < Audit.minimumObjects }.map { label in
-            Audit.Finding(
-                kind: .fewObjects, files: [],
-                reason: "\(label.label): \(counted(label.objects, "object")) in \(counted(label.photos, "photo"))")
-        }
+        findings += objects.filter { $0.objects < Audit.minimumObjects }.map { Self.finding(.fewObjects, $0) }
+        // Training ignores labels without objects.
+        findings += objects.filter { $0.objects > 0 && ImageFolder.reservedLabel(in: [$0.label]) != nil }
+            .map { Self.finding(.reservedLabels, $0) }
         self.findings = findings
+    }
+
+    /// Returns a finding about the objects of a label.
+    private static func finding(_ kind: Audit.Finding.Kind, _ label: Audit.LabelObjects) -> Audit.Finding {
+        Audit.Finding(
+            kind: kind, files: [],
+            reason: "\(label.label): \(counted(label.objects, "object")) in \(counted(label.photos, "photo"))")
     }
 
     /// Returns a finding about boxes of one photo.

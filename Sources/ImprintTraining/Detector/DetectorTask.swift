@@ -111,7 +111,8 @@ struct DetectorTask: TrainingTask {
     }
 
     /// Returns the labels of the labelled photos, or the label of photos without a logo if there are only annotated photos or artwork.
-    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if a logo has a reserved label, in any case.
+    /// - Throws: `ImprintError.invalidSetting` if there are no logos, or if artwork has a reserved label, in any case;
+    ///   `ImprintError.reservedLabel` if an annotated object has it.
     private static func photoLabels(
         _ photos: (any TrainingSource)?, _ annotations: BoxAnnotations?, logos: [String]
     ) throws(ImprintError) -> [String] {
@@ -123,9 +124,12 @@ struct DetectorTask: TrainingTask {
         // With labelled photos, the label of those without a logo can have another name.
         let reserved =
             photos == nil ? [ImageFolder.noLogoLabel, ImageFolder.rejectionText] : [ImageFolder.rejectionText]
+        if let annotations, let taken = ImageFolder.reservedLabel(in: annotations.usedLabels, reserved: reserved) {
+            throw .reservedLabel(taken, source: annotations.name)
+        }
         if let taken = ImageFolder.reservedLabel(in: logos, reserved: reserved) {
             throw .invalidSetting(
-                name: annotations == nil ? "artwork" : "annotations", found: "the label \(taken)",
+                name: "artwork", found: "the label \(taken)",
                 expected: "another label: this one is reserved for photos without a logo")
         }
         return photos?.labels ?? [ImageFolder.noLogoLabel]

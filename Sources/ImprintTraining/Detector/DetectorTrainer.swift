@@ -35,6 +35,7 @@ public struct DetectorTrainer: BlockingTrainer {
     /// The run throws the errors of `TrainingRun`, and before it trains:
     /// - `ImprintError.invalidSetting` if there is neither artwork nor a box, if a label has an empty list of artwork, or if a setting is out of
     ///   range.
+    /// - `ImprintError.reservedLabel` if an object of `annotations` has a label for photos without an object, such as "none".
     /// - `ImageError.invalidSource` if the labels or the photos are inconsistent, or if a photo of `photos` has several labels or none.
     /// - `ImageError.similarToLogo` if a label of `photos` differs from a logo only in case, spaces or invisible characters.
     /// - `ImprintError.notOneLabelWithoutLogo` unless exactly one label of `photos` is not the label of a logo.

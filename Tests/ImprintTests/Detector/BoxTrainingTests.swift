@@ -81,6 +81,24 @@ import Testing
         }
     }
 
+    @Test(
+        "The error about an annotated object with a reserved label names the annotations",
+        arguments: ["none", "None", "none of these"])
+    func reservedLabel(label: String) throws {
+        let categories = "{\"id\": 1, \"name\": \"\(label)\"}"
+        try withAnnotatedPhotos(["set.json": cocoText(cocoBox("60, 10, 40, 40"), categories: categories)]) { folder in
+            let file = folder.appending(path: "set.json")
+            let annotations = try BoxAnnotations(contentsOf: file)
+            let error = ImprintError.reservedLabel(label, source: file.path(percentEncoded: false))
+            #expect(throws: error) {
+                _ = try DetectorTask(
+                    artwork: [:], photos: nil, annotations: annotations, backgrounds: nil,
+                    configuration: boxConfiguration(steps: 1))
+            }
+            #expect(error.description.contains("set.json has the label \"\(label)\", which is reserved for photos"))
+        }
+    }
+
     @Test("A detection close to an object is not a hard negative") func nearObjects() {
         let image = GroundTruthImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
         func peak(_ x: Float, _ y: Float) -> PyramidScanner.Peak { PyramidScanner.Peak(score: 1, x: x, y: y, side: 90) }
