@@ -340,6 +340,7 @@ import Testing
                 #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }?.description ?? ""
             }
             #expect(message().contains("without data.yaml"))
+            #expect(message().hasSuffix("or a YOLO folder with data.yaml or classes.txt."))
             try writeAnnotations(["a.json": "[]", "b.json": "[]"], in: folder)
             #expect(message().contains("2 JSON files"))
             try writeAnnotations(["data.yaml": "kpt_shape: [17, 3]\nnames: [a]"], in: folder)

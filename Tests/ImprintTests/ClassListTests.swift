@@ -92,6 +92,19 @@ import Testing
         }
     }
 
+    @Test(
+        "The error about a folder of a data set names the list of classes above it",
+        arguments: [("images", "classes.txt"), ("images/sub", "labels/classes.txt"), ("labels", "obj.names")])
+    func folderOfDataset(path: String, list: String) throws {
+        try withAnnotatedPhotos([list: "cat", "labels/sub/b.txt": "0 .5 .5 .5 .5"]) { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) {
+                try BoxAnnotations(contentsOf: folder.appending(path: path))
+            }
+            let fix = "/\(list), which lists the classes of the data set."
+            #expect(error?.description.hasSuffix(fix) == true, "\(error?.description ?? "")")
+        }
+    }
+
     @Test("The list of classes beside the text files counts") func twoLists() throws {
         let files = ["classes.txt": "cat\ndog", "labels/classes.txt": "dog\ncat", "labels/a.txt": "1 .5 .5 .5 .5"]
         try withAnnotatedPhotos(files) { folder in

@@ -243,16 +243,18 @@ public struct BoxAnnotations: Sendable {
         return nil
     }
 
-    /// Returns a sentence about what to use instead of a folder without data.yaml: the data.yaml or the annotation file of a part of the data set;
-    /// empty for other folders.
+    /// Returns a sentence about what to use instead of a folder without data.yaml: the data.yaml or list of classes above it, or the annotation file
+    /// of a part of the data set; empty for other folders.
     private static func missingYAMLFix(_ folder: URL) -> String {
         // A part is a folder such as train, or images/train.
         let parent = folder.absoluteURL.standardizedFileURL.deletingLastPathComponent()
-        let files = [parent, parent.deletingLastPathComponent()].flatMap { folder in
-            ["data.yaml", "data.yml"].map { folder.appending(path: $0) }
-        }
+        let parents = [parent, parent.deletingLastPathComponent()]
+        let files = parents.flatMap { folder in ["data.yaml", "data.yml"].map { folder.appending(path: $0) } }
         if let file = files.first(where: { FileStatus($0)?.isFile == true }) {
             return "Use \(file.displayPath), which describes the data set."
+        }
+        if let list = parents.lazy.compactMap({ try? classList(in: $0) }).first {
+            return "Use \(list.displayPath), which lists the classes of the data set."
         }
         let parts = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).sorted()
         for part in parts where BoxFormat.partKey(ofFolder: part) == "train" {

@@ -52,7 +52,7 @@ public enum BoxAnnotationsError: DescribedError, Equatable {
             "\(file.displayPath): found \(found). Expected the folder of the photos. Check the path."
         case .unknownFormat(let file, let found, let fix):
             "\(file.displayPath): found \(found). Expected COCO or Create ML JSON, a Pascal VOC file or folder of XML, "
-                + "or a YOLO folder with data.yaml.\(fix.isEmpty ? "" : " \(fix)")"
+                + "or a YOLO folder with data.yaml or classes.txt.\(fix.isEmpty ? "" : " \(fix)")"
         case .invalidSyntax(let file, let format, let reason):
             "\(file.displayPath): the file is not valid \(format): \(reason). Export the annotations again."
         case .invalidEntry(let file, let entry, let found, let expected):
