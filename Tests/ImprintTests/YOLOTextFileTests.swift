@@ -18,6 +18,21 @@ import Testing
     }
 
     @Test(
+        "The error about a class that cannot be a number of a class describes the numbers",
+        arguments: [
+            ("[cat, dog]", "-1", "a whole number from 0 to 1"), ("[a, b, c]", "0.5", "a whole number from 0 to 2"),
+            ("[cat]", "-1", "a whole number: class 0"), ("{0: a, 2: b}", "1e300", "a whole number: class 0 or 2"),
+            ("[cat, dog]", "nan", "a whole number from 0 to 1"),
+        ])
+    func impossibleClass(names: String, number: String, expected: String) throws {
+        try withAnnotatedPhotos(["data.yaml": "names: \(names)", "labels/a.txt": "\(number) .5 .5 .5 .5"]) { folder in
+            let error = #expect(throws: BoxAnnotationsError.self) { try BoxAnnotations(contentsOf: folder) }
+            let message = "labels/a.txt: line 1: found the class \(number). Expected \(expected). Correct the entry."
+            #expect(error?.description.hasSuffix(message) == true, "\(error?.description ?? "")")
+        }
+    }
+
+    @Test(
         "A text file that is a folder or a broken link is an error that names it", arguments: [true, false],
         [["classes.txt": "cat"], ["data.yaml": "names: [cat]\ntrain: images"]])
     func unusable(isLink: Bool, names: [String: String]) throws {

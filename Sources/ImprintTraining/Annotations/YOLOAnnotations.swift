@@ -312,6 +312,12 @@ struct YOLOAnnotations {
         return "class \(numbers.dropLast().map(String.init).joined(separator: ", ")) or \(last)"
     }
 
+    /// The description of a class number in an error about a number that cannot be one, such as "a whole number from 0 to 4".
+    private var wholeClassNumber: String {
+        let isContiguous = names.count > 1 && names.keys.allSatisfy { $0 < names.count }
+        return isContiguous ? "a whole number from 0 to \(names.count - 1)" : "a whole number: \(classNumbers)"
+    }
+
     /// Reads the boxes in a text file.
     private func boxes(_ url: URL) throws(BoxAnnotationsError) -> [StatedBox] {
         var boxes: [StatedBox] = []
@@ -330,7 +336,12 @@ struct YOLOAnnotations {
                 let invalid = columns.first { Double($0) == nil } ?? first
                 throw fail("\"\(invalid.prefix(40))\" is not a number")
             }
-            guard let id = Int(exactly: number), let label = names[id] else {
+            guard let id = Int(exactly: number), id >= 0 else {
+                throw .invalidEntry(
+                    file: url, entry: entry, found: "found the class \(first.prefix(40))",
+                    expected: wholeClassNumber)
+            }
+            guard let label = names[id] else {
                 throw .unknownClass(file: url, entry: entry, id: String(first.prefix(40)), known: classNumbers)
             }
             switch numbers.count {
