@@ -108,6 +108,24 @@ import Testing
         #expect(String(decoding: data, as: UTF8.self).components(separatedBy: "\"threshold\":").count == 2)
     }
 
+    @Test(
+        "The training record has the thresholds of a head of version 1, which has no box regression",
+        arguments: [(false, 0.3), (true, 0.5)])
+    func recordedThreshold(regressesBoxes: Bool, expected: Double) throws {
+        var rules = twoLogos
+        rules.regressesBoxes = regressesBoxes
+        rules.logos[1].threshold = 0.625
+        let record = TrainingRecord(
+            .detector(DetectorHyperparameters()), thresholds: ["crest": 0.3, "leaf": 0.3, "other": 0.3])
+        let network = try Network.logoDetector(logos: 2, regressesBoxes: regressesBoxes)
+        let model = ModelFile(
+            network: network, parameters: try Parameters(network, seed: 2), labels: Self.labels,
+            preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill), detector: rules,
+            training: record)
+        #expect(model.detectionThreshold(of: "crest") == expected)
+        #expect(model.detectionThreshold(of: "leaf") == 0.625)
+    }
+
     private static let both = logo("crest") + "," + logo("leaf")
 
     @Test(

@@ -108,7 +108,9 @@ extension ModelFile {
     /// It is the threshold in the detector head or, for a model of version 1, in the training record; 0.5 if training could not choose one.
     package func detectionThreshold(of label: String) -> Double {
         let logo = head.logos.first { $0.label == label }
-        return logo?.threshold ?? training?.thresholds?[label] ?? 0.5
+        // Heads of version 1 have no thresholds and no box regression. In other records, the thresholds are for whole photos.
+        let recorded = head.detector?.regressesBoxes == true ? nil : training?.thresholds?[label]
+        return logo?.threshold ?? recorded ?? 0.5
     }
 }
 
