@@ -248,15 +248,17 @@ final class DetectorPatches {
     }
 
     /// Returns a random window of a random image without a logo, or of a random annotated photo.
-    private func randomNegative(_ random: inout RandomStream) -> (PatchSource, PatchWindow, [HeatMapLoss.Target]) {
+    func randomNegative(_ random: inout RandomStream) -> (PatchSource, PatchWindow, [HeatMapLoss.Target]) {
         let image = negatives[random.index(below: negatives.count)]
         let source = image.source
         let side = min(logUniform(70, 448, &random), Float(min(source.width, source.height)))
-        let window = PatchWindow(
+        var window = PatchWindow(
             x: random.uniform(in: 0...1) * (Float(source.width) - side) + side / 2,
             y: random.uniform(in: 0...1) * (Float(source.height) - side) + side / 2, side: side,
             angle: random.chance(0.3) ? Float(random.index(below: 4)) * .pi / 2 : 0,
             isMirrored: random.chance(0.5) && mirrors)
+        // A logo on its side can be another logo.
+        if !image.objects.isEmpty { window.angle = 0 }
         return (source, window, image.targets(in: window))
     }
 

@@ -99,6 +99,20 @@ import Testing
         }
     }
 
+    @Test("Random crops of photos with objects are not rotated by quarter turns", arguments: [false, true])
+    func randomCrops(hasObjects: Bool) {
+        let image = GroundTruthImage(source: source, objects: hasObjects ? [object(0.4, 0.4, 0.2, 0.2)] : [])
+        let patches = DetectorPatches(
+            compositors: [], negatives: [image], positives: [],
+            unreadable: UnreadablePhotos(training: [], validation: [], labels: []), seed: 1, workers: Workers(1),
+            batchSize: 1, poolSize: 1)
+        let angles = (0..<200).map { index in
+            var random = RandomStream(seed: 1, "crop", index)
+            return patches.randomNegative(&random).1.angle
+        }
+        #expect(angles.contains { $0 != 0 } == !hasObjects)
+    }
+
     @Test("A detection close to an object is not a hard negative") func nearObjects() {
         let image = GroundTruthImage(source: source, objects: [object(0.4, 0.4, 0.2, 0.2, logo: 1)])
         func peak(_ x: Float, _ y: Float) -> PyramidScanner.Peak { PyramidScanner.Peak(score: 1, x: x, y: y, side: 90) }
