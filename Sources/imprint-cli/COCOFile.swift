@@ -11,6 +11,8 @@ final class COCOFile {
     private let path: String
     private let header: String
     private var document: COCODocument
+    /// The names of the photos in the document.
+    private var names: Set<String> = []
     /// The parts of the path of the folder of the file, as it was typed and with symbolic links resolved.
     private let folders: (typed: [String], resolved: [String])
 
@@ -29,9 +31,11 @@ final class COCOFile {
     /// The number of photos so far.
     var imageCount: Int { document.imageCount }
 
-    /// Adds a photo and its boxes.
+    /// Adds a photo and its boxes, unless the file already has the photo; a reader would give it all boxes twice.
     func add(_ objects: [Object], inPhotoAt path: String, size: (width: Int, height: Int)) {
-        document.addImage(name(of: path), width: size.width, height: size.height)
+        let name = name(of: path)
+        guard names.insert(name).inserted else { return }
+        document.addImage(name, width: size.width, height: size.height)
         for (label, box, score) in objects { document.addBox(label, box, score: score) }
     }
 

@@ -150,6 +150,16 @@ import Testing
         }
     }
 
+    @Test("A photo that is named twice is once in the COCO file") func repeatedPhotos() throws {
+        try withDetector { folder in
+            let arguments = ["detect", "d.imprint", "photos", "photos/bright/0.png", "./photos/dark/../bright/0.png"]
+            let run = try run(tool, arguments + ["--threshold", "0", "--coco", "boxes.json"], folder: folder)
+            #expect(run.status == 0 && run.errors.contains("detections in 4 photos to boxes.json."), "\(run.errors)")
+            let annotations = try BoxAnnotations(contentsOf: folder.appending(path: "boxes.json"))
+            #expect(annotations.photos.map(\.objects.count) == (try detections(folder)).map(\.count))
+        }
+    }
+
     /// Starts to detect with a list of photos that is a pipe, and waits for the result of the first photo; the list stays open.
     private static let start = """
         mkfifo list
