@@ -10,6 +10,7 @@ package struct AnnotatedSource: TrainingSource {
     /// The SHA-256 digest of a line with the path, the sizes in pixels and bytes, and the objects for every photo, in hexadecimal.
     package let digest: String
     private let paths: [URL: String]
+    private let finder: PhotoFinder
 
     /// Creates a source.
     package init(_ annotations: BoxAnnotations) {
@@ -33,10 +34,25 @@ package struct AnnotatedSource: TrainingSource {
                 url: photo.url, labels: photo.objects.filter { !$0.isCrowd }.compactMap { indices[$0.label] })
         }
         digest = hash.hexadecimal
+        finder = PhotoFinder(folders: annotations.folders)
         self.paths = Dictionary(zip(annotations.photos.map(\.url), paths), uniquingKeysWith: { first, _ in first })
     }
 
     package func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
+
+    /// Returns a function that finds the index of a photo by its path in the annotation file, or nil if there is no such photo.
+    ///
+    /// `path(of:)` is relative to the deepest folder of all photos, so it can lack folders that the file names.
+    func indexInFile() -> (String) -> Int? {
+        // Bytes, as in `indicesByPath`.
+        func bytes(_ location: URL) -> [UInt8] { Array(location.standardizedFileURL.displayPath.utf8) }
+        let indices = Dictionary(
+            items.enumerated().map { (bytes($1.url), $0) }, uniquingKeysWith: { first, _ in first })
+        return { path in
+            guard PhotoFinder.isValid(path) else { return nil }
+            return finder.candidates(path).lazy.compactMap { indices[bytes($0)] }.first
+        }
+    }
 }
 
 extension BoxAnnotations {
@@ -53,7 +69,8 @@ extension BoxAnnotations {
         BoxAnnotations(
             uncheckedLabels: labels, photos: photos.filter { isIncluded($0.url) },
             skipped: skipped.filter { isIncluded($0.url) }, name: name,
-            problems: problems.filter { isIncluded($0.photo) }, withoutUsableBoxes: withoutUsableBoxes)
+            problems: problems.filter { isIncluded($0.photo) }, withoutUsableBoxes: withoutUsableBoxes,
+            folders: folders)
     }
 
     /// Returns the annotations of the photos at some locations.
@@ -76,7 +93,7 @@ extension BoxAnnotations {
         }
         return BoxAnnotations(
             uncheckedLabels: labels, photos: photos, warnings: warnings, skipped: skipped, name: name,
-            withoutUsableBoxes: withoutUsableBoxes)
+            withoutUsableBoxes: withoutUsableBoxes, folders: folders)
     }
 
     /// The locations of all photos, with their symbolic links resolved, including the photos whose boxes were all dropped.

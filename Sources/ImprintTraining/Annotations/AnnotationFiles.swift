@@ -94,7 +94,8 @@ struct PhotoFinder {
         candidates(name).first { FileStatus($0)?.isFolder == true }
     }
 
-    private func candidates(_ name: String) -> [URL] {
+    /// Returns the possible locations of a file or folder with this name.
+    func candidates(_ name: String) -> [URL] {
         name.hasPrefix("/") ? [URL(filePath: name)] : folders.map { $0.appending(path: name) }
     }
 

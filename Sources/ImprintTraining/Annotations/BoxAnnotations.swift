@@ -73,12 +73,16 @@ public struct BoxAnnotations: Sendable {
     /// The photos that data.yaml names for several parts, and the second of these parts; `statedParts` has the first.
     let sharedPhotos: [URL: DatasetPart]
 
+    /// The folders that paths in the annotation file can be relative to; empty for annotations of an app.
+    let folders: [URL]
+
     /// Creates annotations that are known to be valid.
     package init(
         uncheckedLabels labels: [String], photos: [AnnotatedPhoto], warnings: [String] = [],
         skipped: [SkippedImage] = [], name: String = "the data set", problems: [BoxProblem] = [],
-        withoutUsableBoxes: [URL] = []
+        withoutUsableBoxes: [URL] = [], folders: [URL] = []
     ) {
+        self.folders = folders
         (self.labels, self.photos, self.warnings, self.skipped) = (labels, photos, warnings, skipped)
         (self.name, self.problems, self.withoutUsableBoxes) = (name, problems, withoutUsableBoxes)
         (partsLine, splitsLine) = (nil, nil)
@@ -148,11 +152,14 @@ public struct BoxAnnotations: Sendable {
                 file: source, photos: contents.photos.count, reason: collector.skipped.first?.reason.description ?? "",
                 folders: contents.folders.reduce(into: []) { if !$0.contains($1) { $0.append($1) } })
         }
-        try self.init(collector, contents)
+        let folder = FileStatus(source)?.isFolder == true ? source : source.absoluteURL.deletingLastPathComponent()
+        try self.init(collector, contents, folders: contents.folders + [folder])
     }
 
     /// Creates annotations from the photos that were compared with their boxes; uses only the labels and the parts of `contents`.
-    private init(_ collector: BoxCollector, _ contents: AnnotationContents) throws(BoxAnnotationsError) {
+    private init(
+        _ collector: BoxCollector, _ contents: AnnotationContents, folders: [URL] = []
+    ) throws(BoxAnnotationsError) {
         if collector.keptBoxes == 0, let (file, entry, problem) = collector.firstDropped {
             throw .noUsableBoxes(file: file, entry: entry, problem: problem)
         }
@@ -172,6 +179,7 @@ public struct BoxAnnotations: Sendable {
         withoutUsableBoxes = collector.withoutUsableBoxes
         (availableParts, splitFolders) = (contents.availableParts, contents.splitFolders)
         (statedParts, sharedPhotos) = (contents.parts, contents.sharedPhotos)
+        self.folders = folders
     }
 
     /// Throws `ImageError.tooManyUnreadable` if more than half of all photos are missing or unreadable.

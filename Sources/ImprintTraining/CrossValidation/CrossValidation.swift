@@ -36,7 +36,8 @@ public struct CrossValidation: Sendable {
         ///
         /// Nil means the seed of the configuration.
         public var seeds: [UInt64]?
-        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos, or as written in a list of photos.
+        /// Further groups of photos that stay in one fold, as paths relative to the folder of photos, or as written in a list of photos or
+        /// an annotation file.
         ///
         /// They are joined with the groups of near-duplicates and bursts that Imprint finds.
         public var groups: [[String]] = []

@@ -7,7 +7,7 @@ public enum CrossValidationError: DescribedError, Equatable {
     case tooFewGroups(label: String, groups: Int, photos: Int, folds: Int)
     /// All photos of a label are in one fold, so the model for this fold would not know the label.
     case labelInOneFold(label: String, fold: Int, seed: UInt64)
-    /// A group names a photo that the folder or list does not have.
+    /// A group names a photo that the folder, list or annotation file does not have.
     case unknownPhoto(path: String, source: String)
     /// Another cross-validation uses the folder of finished folds.
     case folderInUse(folder: String)
@@ -36,7 +36,7 @@ public enum CrossValidationError: DescribedError, Equatable {
                 + "Use more folds, smaller groups, or another seed"
         case .unknownPhoto(let path, let source):
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "
-                + "in the list. Correct the path or remove it"
+                + "in the list or the annotation file. Correct the path or remove it"
         case .folderInUse(let folder):
             "the folder of finished folds \(folder) is in use by another cross-validation. Wait until it ends, or choose another folder"
         case .otherSettings(let folder, let setting, let found, let expected):

@@ -15,7 +15,7 @@ struct PhotoGroups {
 
     /// Finds the groups of photos.
     /// - Parameters:
-    ///   - additional: Further groups, as paths in the source.
+    ///   - additional: Further groups, as paths in the source or in the annotation file.
     ///   - keepsGroupsTogether: Whether near-duplicates and bursts form groups.
     ///   - onProgress: Receives the number of photos read so far, from time to time; throws if the work should end.
     /// - Throws: `CrossValidationError.unknownPhoto`; `ImageError` if too few photos are readable; the errors of `onProgress`.
@@ -59,13 +59,14 @@ struct PhotoGroups {
         labelNames = photos.labels
     }
 
-    /// Joins groups of paths in the source.
+    /// Joins groups of paths in the source or in the annotation file.
     private static func join(_ groups: [[String]], of photos: any TrainingSource, _ union: inout UnionFind) throws {
         guard !groups.isEmpty else { return }
         let indices = photos.indicesByPath
+        let indexInFile = (photos as? AnnotatedSource)?.indexInFile()
         for group in groups {
             let members = try group.map { path in
-                guard let index = indices[Array(path.utf8)] else {
+                guard let index = indices[Array(path.utf8)] ?? indexInFile?(path) else {
                     throw CrossValidationError.unknownPhoto(path: path, source: photos.name)
                 }
                 return index

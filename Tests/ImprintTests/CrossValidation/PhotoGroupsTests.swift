@@ -134,6 +134,32 @@ import Testing
         }
     }
 
+    @Test("Groups of annotated photos can have the paths of the annotation file") func pathsOfAnnotations() throws {
+        try withTemporaryFolder { folder in
+            _ = try annotatedFramesAndDiscs(in: folder.appending(path: "images"), count: 3, seed: 1)
+            let images = (0..<3).map { "{\"id\": \($0), \"file_name\": \"images/1-\($0).png\"}" }
+            let text = """
+                {"images": [\(images.joined(separator: ", "))], "categories": [{"id": 1, "name": "disc"}],
+                "annotations": [{"id": 1, "image_id": 0, "category_id": 1, "bbox": [10, 10, 20, 20]}]}
+                """
+            let file = folder.appending(path: "boxes.json")
+            try Data(text.utf8).write(to: file)
+            let source = AnnotatedSource(try BoxAnnotations(contentsOf: file).withoutUnusedLabels)
+            #expect(source.items.map { source.path(of: $0) } == ["1-0.png", "1-1.png", "1-2.png"])
+            func groups(_ path: String) throws -> [Int?] {
+                try PhotoGroups(
+                    source, additional: [["images/1-0.png", path]], keepsGroupsTogether: false, workers: Workers(1)
+                ) { _ in }.groupOfPhoto
+            }
+            for path in ["1-1.png", "images/1-1.png", "./images/../images/1-1.png"] {
+                #expect(try groups(path) == [0, 0, 1])
+            }
+            #expect(throws: CrossValidationError.unknownPhoto(path: "boxes/1-1.png", source: source.name)) {
+                try groups("boxes/1-1.png")
+            }
+        }
+    }
+
     @Test("A label with fewer groups than folds is an error that names the label") func tooFewGroups() throws {
         try withImages(perLabel: 6) { root in
             for index in 1..<6 { try FileManager.default.removeItem(at: root.appending(path: "right/\(index).png")) }
