@@ -114,8 +114,24 @@ extension LiveRun {
     /// The training curves and, at the end, the confusion matrix.
     var body: String {
         Page.section(
-            "Training curves", id: "curves", TrainingCurves.html(history, record: result?.model.training, unit: unit))
+            "Training curves", id: "curves",
+            TrainingCurves.html(
+                history, record: result?.model.training, incomparable: incomparableEpochs, unit: unit))
             + confusion
+    }
+
+    /// The number of epochs before the photos changed, whose validation results are not comparable with those of later epochs.
+    private var incomparableEpochs: Int {
+        guard let resumed = start?.resumed, !resumed.hasSameImages else { return 0 }
+        return resumed.history.count
+    }
+
+    /// The best epoch so far or, at the end, the epoch of the model; nil without a validation result.
+    private var best: EpochMetrics? {
+        guard let record = result?.model.training else {
+            return TrainingCurves.bestEpoch(history.dropFirst(incomparableEpochs))
+        }
+        return record.kept.flatMap { $0.validationLoss == nil ? nil : $0 }
     }
 
     private var score: String {
@@ -140,7 +156,7 @@ extension LiveRun {
             facts.append(("training photos", "\(start.trainingImages)"))
             if start.validationImages > 0 { facts.append(("validation photos", "\(start.validationImages)")) }
         }
-        if let best = TrainingCurves.bestEpoch(history) { facts.append(("best \(unit)", "\(best.epoch)")) }
+        if let best { facts.append(("best \(unit)", "\(best.epoch)")) }
         if let batch, !isFinished {
             facts.append(("loss", String(format: "%.4f", batch.loss)))
             if let rate = pace.imagesPerSecond, let left = pace.secondsLeft {

@@ -146,6 +146,43 @@ import Testing
         #expect(run.head.contains("after \(unit) 1") && run.head.contains("best \(unit)"))
     }
 
+    /// Returns the metrics of epochs with these validation losses.
+    private func history(_ losses: [Float]) -> [EpochMetrics] {
+        losses.enumerated().map { index, loss in
+            EpochMetrics(
+                epoch: index + 1, loss: 1, accuracy: 0.5, validationLoss: loss, validationAccuracy: 0.5,
+                learningRate: 1e-3)
+        }
+    }
+
+    @Test(
+        "The best epoch is one after the photos changed and, at the end, the epoch of the model",
+        arguments: [(true, 1), (false, 3)])
+    func bestEpoch(hasSameImages: Bool, expected: Int) throws {
+        let history = history([0.1, 0.9, 0.5])
+        var run = LiveRun()
+        run.take(
+            .started(
+                TrainingStart(
+                    recipe: .fromScratch, labels: ["a", "b"], trainingImages: 8, network: "lenet", parameterCount: 1,
+                    trainableParameterCount: 1, epochs: 3,
+                    resumed: .init(history: Array(history.prefix(2)), hasSameImages: hasSameImages))))
+        run.take(.epoch(history[2], seconds: 1))
+        #expect(run.head.contains("<dt>best epoch</dt><dd>\(expected)</dd>"))
+        #expect(run.body.contains(">best: \(expected)</text>"))
+        for (kept, text) in [(2, "<dt>best epoch</dt><dd>2</dd>"), (0, nil)] as [(Int, String?)] {
+            var ended = run
+            let record = TrainingRecord(
+                .classifier(ClassifierHyperparameters()), history: history, keptEpoch: kept, startAccuracy: 0.75)
+            let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.1)
+            let model = ModelFile(
+                network: network, parameters: try Parameters(network, seed: 1), labels: ["a", "b"],
+                preprocessing: Preprocessing(width: 16, height: 16), training: record)
+            ended.take(.finished(TrainingResult(model: model)))
+            #expect(text.map { ended.head.contains($0) } ?? !ended.head.contains("best epoch"))
+        }
+    }
+
     @Test("The server remembers a limited number of pages, and forgets the oldest") func pageLimit() {
         var responses = PageResponses()
         for index in 0..<1000 {

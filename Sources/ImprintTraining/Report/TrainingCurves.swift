@@ -5,7 +5,7 @@ package import ImprintNetwork
 /// The charts of loss, accuracy and learning rate after each epoch, for finished and running training.
 package enum TrainingCurves {
     /// Returns the epoch with the best validation result; nil without a validation set.
-    package static func bestEpoch(_ history: [EpochMetrics]) -> EpochMetrics? {
+    package static func bestEpoch(_ history: some Sequence<EpochMetrics>) -> EpochMetrics? {
         history.filter { $0.validationLoss?.isFinite ?? false }.min { $0.isBetter(than: $1) ?? false }
     }
 
@@ -13,8 +13,11 @@ package enum TrainingCurves {
     /// - Parameters:
     ///   - history: The metrics of each epoch.
     ///   - record: The record of the model; nil during training, when the charts highlight the best epoch so far.
+    ///   - incomparable: During training, the number of epochs before the photos changed, which do not count for the best one so far.
     ///   - unit: "epoch", or "phase" for a detector.
-    package static func html(_ history: [EpochMetrics], record: TrainingRecord? = nil, unit: String) -> String {
+    package static func html(
+        _ history: [EpochMetrics], record: TrainingRecord? = nil, incomparable: Int = 0, unit: String
+    ) -> String {
         guard let last = history.last else { return "" }
         let losses = [
             Series(kind: .training, history) { $0.loss }, Series(kind: .validation, history) { $0.validationLoss },
@@ -24,7 +27,8 @@ package enum TrainingCurves {
             Series(kind: .validation, history) { $0.validationAccuracy },
         ]
         let rates = [Series(kind: .rate, history) { $0.learningRate }]
-        let best = record?.keepsStart == true ? nil : record?.kept ?? bestEpoch(history)
+        let bestSoFar = bestEpoch(history.dropFirst(record == nil ? incomparable : 0))
+        let best = record?.keepsStart == true ? nil : record?.kept ?? bestSoFar
         let validates = last.validationLoss != nil
         return """
             <div class="charts">
@@ -32,17 +36,16 @@ package enum TrainingCurves {
             \(chart("Accuracy", accuracies, history.count, unit, .percentages(from: minimum(accuracies)), best))
             \(chart("Learning rate", rates, history.count, unit, .amounts(upTo: maximum(rates), ticks: 3), nil, height: 130))
             <div class="note">
-            \(summary(history, record, unit, validates: validates))
+            \(summary(history, record, best: bestSoFar, unit, validates: validates))
             </div>
             </div>
             """
     }
 
     private static func summary(
-        _ history: [EpochMetrics], _ record: TrainingRecord?, _ unit: String, validates: Bool
+        _ history: [EpochMetrics], _ record: TrainingRecord?, best: EpochMetrics?, _ unit: String, validates: Bool
     ) -> String {
         var lines: [String] = []
-        let best = bestEpoch(history)
         if record?.keepsStart == true {
             lines.append("The model is the fitted head, because every \(unit) was less accurate on the validation set.")
         } else if let shown = record?.kept ?? best, let loss = shown.validationLoss {
