@@ -18,6 +18,8 @@ struct LiveRun {
     private var start: TrainingStart?
     private var batch: TrainingBatch?
     private var history: [EpochMetrics] = []
+    /// The validation accuracy of the fitted head, which the best epoch must reach; nil if it does not count.
+    private var startAccuracy: Float?
     private var notes: [String] = []
     private var result: TrainingResult?
     private var pace = TrainingPace()
@@ -37,6 +39,7 @@ struct LiveRun {
             if let rate = search.learningRate { notes.append("Found a learning rate of \(rate).") }
         case .batch(let batch):
             self.batch = batch
+            startAccuracy = batch.startAccuracy
             phase = "\(unit.capitalized) \(batch.epoch) of \(batch.epochs)"
             pace.record(batch)
         case .scanning(let done, let total): phase = "Scanning photos: \(done) of \(total)"
@@ -66,6 +69,7 @@ struct LiveRun {
 
     private mutating func take(_ start: TrainingStart) {
         self.start = start
+        startAccuracy = start.startAccuracy
         history = start.resumed?.history ?? []
         phase = "Starting training"
         if !start.skipped.isEmpty {
@@ -116,7 +120,8 @@ extension LiveRun {
         Page.section(
             "Training curves", id: "curves",
             TrainingCurves.html(
-                history, record: result?.model.training, incomparable: incomparableEpochs, unit: unit))
+                history, record: result?.model.training, incomparable: incomparableEpochs,
+                startAccuracy: startAccuracy, unit: unit))
             + confusion
     }
 
@@ -129,7 +134,7 @@ extension LiveRun {
     /// The best epoch so far or, at the end, the epoch of the model; nil without a validation result.
     private var best: EpochMetrics? {
         guard let record = result?.model.training else {
-            return TrainingCurves.bestEpoch(history.dropFirst(incomparableEpochs))
+            return TrainingCurves.bestEpoch(history.dropFirst(incomparableEpochs), startAccuracy: startAccuracy)
         }
         return record.kept.flatMap { $0.validationLoss == nil ? nil : $0 }
     }

@@ -23,6 +23,8 @@ struct TrainingMonitor {
     private var started: TrainingStart?
     /// The best round so far whose validation result is comparable.
     private var bestRound: EpochMetrics?
+    /// The validation accuracy of the fitted head, which the best round must reach; nil if it does not count.
+    private var startAccuracy: Float?
     private var bar = ProgressBar()
 
     init(
@@ -66,6 +68,7 @@ struct TrainingMonitor {
     private mutating func show(_ event: TrainingStart) {
         bar.clear()
         started = event
+        startAccuracy = event.startAccuracy
         let imageCount = event.trainingImages + event.validationImages
         Terminal.note(
             imageCount == 0
@@ -182,6 +185,7 @@ struct TrainingMonitor {
 
     private mutating func show(_ batch: TrainingBatch) {
         imagesPerEpoch = batch.imagesPerEpoch
+        startAccuracy = batch.startAccuracy
         pace.record(batch)
         guard Terminal.isInteractive, Terminal.verbosity > .quiet else { return }
         let left = pace.secondsLeft.map { "\(clockTime($0)) left" } ?? "…"
@@ -215,7 +219,9 @@ struct TrainingMonitor {
 
     /// Whether the validation result is the best so far.
     private mutating func isBest(_ metrics: EpochMetrics) -> Bool {
-        guard metrics.validationLoss != nil, bestRound.flatMap(metrics.isBetter) ?? true else { return false }
+        guard metrics.validationLoss != nil, metrics.isAsAccurate(asStart: startAccuracy),
+            bestRound.flatMap(metrics.isBetter) ?? true
+        else { return false }
         bestRound = metrics
         return true
     }

@@ -183,6 +183,22 @@ import Testing
         }
     }
 
+    @Test("An epoch that is less accurate than the fitted head is not the best", arguments: [0.5, 0.75] as [Float])
+    func fittedHead(startAccuracy: Float) {
+        var run = LiveRun()
+        var batch = TrainingBatch(
+            epoch: 1, epochs: 3, imagesSeen: 8, imagesPerEpoch: 8, imagesSeenInRun: 8, imagesPerRun: 24, loss: 1,
+            accuracy: 0.5)
+        batch.startAccuracy = startAccuracy
+        run.take(.batch(batch))
+        for epoch in history([0.9, 0.5]) { run.take(.epoch(epoch, seconds: 1)) }
+        let isBest = startAccuracy == 0.5
+        #expect(run.head.contains("<dt>best epoch</dt><dd>2</dd>") == isBest)
+        #expect(run.body.contains(">best: 2</text>") == isBest)
+        let text = "No epoch so far is as accurate on the validation set as the fitted head."
+        #expect(run.body.contains(text) != isBest)
+    }
+
     @Test("The server remembers a limited number of pages, and forgets the oldest") func pageLimit() {
         var responses = PageResponses()
         for index in 0..<1000 {

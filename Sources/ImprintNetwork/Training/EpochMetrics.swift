@@ -42,4 +42,11 @@ public struct EpochMetrics: Codable, Hashable, Sendable {
         guard let own = validationLoss, let other = other.validationLoss else { return nil }
         return own < other
     }
+
+    /// Returns whether the validation accuracy is not below that of the initial parameters.
+    /// - Parameter startAccuracy: The accuracy of the initial parameters; nil if they do not count.
+    package func isAsAccurate(asStart startAccuracy: Float?) -> Bool {
+        guard let startAccuracy, let validationAccuracy else { return true }
+        return !(validationAccuracy < startAccuracy)
+    }
 }

@@ -108,8 +108,7 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
         secondsInRounds += secondsInRound
         secondsInRound = 0
         let isBest: Bool
-        if firstComparable == 0, let startAccuracy, let accuracy = metrics.validationAccuracy, accuracy < startAccuracy
-        {
+        if !metrics.isAsAccurate(asStart: comparableStartAccuracy) {
             isBest = false
         } else if let best, best >= firstComparable {
             var kept = history[best]
@@ -126,6 +125,9 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
 
     /// Records the validation result of the initial parameters, which are the best parameters until a round is at least as accurate.
     package mutating func recordStart(_ validation: ValidationLoss) { startAccuracy = validation.accuracy }
+
+    /// The validation accuracy of the initial parameters that a round must reach to be the best; nil if they do not count.
+    package var comparableStartAccuracy: Float? { firstComparable == 0 ? startAccuracy : nil }
 
     /// Records a repeated validation of the best parameters.
     package mutating func recordBest(_ validation: ValidationLoss?) {

@@ -5,8 +5,12 @@ package import ImprintNetwork
 /// The charts of loss, accuracy and learning rate after each epoch, for finished and running training.
 package enum TrainingCurves {
     /// Returns the epoch with the best validation result; nil without a validation set.
-    package static func bestEpoch(_ history: some Sequence<EpochMetrics>) -> EpochMetrics? {
-        history.filter { $0.validationLoss?.isFinite ?? false }.min { $0.isBetter(than: $1) ?? false }
+    /// - Parameter startAccuracy: The accuracy of the fitted head, which the epoch must reach; nil if it does not count.
+    package static func bestEpoch(
+        _ history: some Sequence<EpochMetrics>, startAccuracy: Float? = nil
+    ) -> EpochMetrics? {
+        history.filter { ($0.validationLoss?.isFinite ?? false) && $0.isAsAccurate(asStart: startAccuracy) }
+            .min { $0.isBetter(than: $1) ?? false }
     }
 
     /// Returns the charts; empty before the first epoch has finished.
@@ -14,9 +18,11 @@ package enum TrainingCurves {
     ///   - history: The metrics of each epoch.
     ///   - record: The record of the model; nil during training, when the charts highlight the best epoch so far.
     ///   - incomparable: During training, the number of epochs before the photos changed, which do not count for the best one so far.
+    ///   - startAccuracy: During training, the accuracy of the fitted head, which the best epoch must reach; nil if it does not count.
     ///   - unit: "epoch", or "phase" for a detector.
     package static func html(
-        _ history: [EpochMetrics], record: TrainingRecord? = nil, incomparable: Int = 0, unit: String
+        _ history: [EpochMetrics], record: TrainingRecord? = nil, incomparable: Int = 0, startAccuracy: Float? = nil,
+        unit: String
     ) -> String {
         guard let last = history.last else { return "" }
         let losses = [
@@ -27,7 +33,9 @@ package enum TrainingCurves {
             Series(kind: .validation, history) { $0.validationAccuracy },
         ]
         let rates = [Series(kind: .rate, history) { $0.learningRate }]
-        let bestSoFar = bestEpoch(history.dropFirst(record == nil ? incomparable : 0))
+        let bestSoFar =
+            record == nil
+            ? bestEpoch(history.dropFirst(incomparable), startAccuracy: startAccuracy) : bestEpoch(history)
         let best = record?.keepsStart == true ? nil : record?.kept ?? bestSoFar
         let validates = last.validationLoss != nil
         return """
@@ -36,14 +44,15 @@ package enum TrainingCurves {
             \(chart("Accuracy", accuracies, history.count, unit, .percentages(from: minimum(accuracies)), best))
             \(chart("Learning rate", rates, history.count, unit, .amounts(upTo: maximum(rates), ticks: 3), nil, height: 130))
             <div class="note">
-            \(summary(history, record, best: bestSoFar, unit, validates: validates))
+            \(summary(history, record, best: bestSoFar, startAccuracy: startAccuracy, unit, validates: validates))
             </div>
             </div>
             """
     }
 
     private static func summary(
-        _ history: [EpochMetrics], _ record: TrainingRecord?, best: EpochMetrics?, _ unit: String, validates: Bool
+        _ history: [EpochMetrics], _ record: TrainingRecord?, best: EpochMetrics?, startAccuracy: Float?,
+        _ unit: String, validates: Bool
     ) -> String {
         var lines: [String] = []
         if record?.keepsStart == true {
@@ -67,6 +76,8 @@ package enum TrainingCurves {
             } else {
                 lines.append("The \(bestName) so far is \(value), in \(epochText).")
             }
+        } else if validates, record == nil, startAccuracy != nil {
+            lines.append("No \(unit) so far is as accurate on the validation set as the fitted head.")
         }
         lines.append(
             validates

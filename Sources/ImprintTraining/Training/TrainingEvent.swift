@@ -65,6 +65,8 @@ public struct TrainingStart: Sendable {
     public let replacesCheckpoint: Bool
     /// How far the run of the replaced checkpoint came, such as "447 of 20000 epochs"; nil if the run replaces none.
     package var replacedProgress: String?
+    /// The validation accuracy of the fitted head that a resumed run started from, which the best epoch must reach; see `TrainingBatch`.
+    package var startAccuracy: Float?
     /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
     /// The recipe that was chosen for the run, with its reason, or nil if the run does not use a recipe.
@@ -149,6 +151,8 @@ public struct TrainingBatch: Sendable {
     public let loss: Float
     /// The training accuracy of this epoch so far, measured before each update.
     public let accuracy: Float
+    /// The validation accuracy of the fitted head before fine-tuning, which the best epoch must reach; nil if it does not count.
+    package var startAccuracy: Float?
 
     /// Creates a training step, for a trainer of your own.
     public init(

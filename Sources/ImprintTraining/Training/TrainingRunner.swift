@@ -179,6 +179,7 @@ final class TrainingRunner<Job: TrainingTask> {
             resumed: resumed, replacesCheckpoint: store?.replacedProgress != nil, leakage: run.photos.leakage,
             decision: task.decision)
         start.replacedProgress = store?.replacedProgress
+        start.startAccuracy = run.loop.progress.comparableStartAccuracy
         onEvent(.started(start))
     }
 
@@ -202,15 +203,14 @@ final class TrainingRunner<Job: TrainingTask> {
                         let round = samplesBefore.count - 1
                         samplesBefore.append(samplesBefore[round] + task.sampleCount(ofRound: round))
                     }
-                    onEvent(
-                        .batch(
-                            TrainingBatch(
-                                epoch: progress.round + 1, epochs: progress.plannedRounds,
-                                imagesSeen: progress.sum.count,
-                                imagesPerEpoch: task.sampleCount(ofRound: progress.round),
-                                imagesSeenInRun: samplesBefore[progress.round] + progress.sum.count,
-                                imagesPerRun: samplesBefore[progress.plannedRounds],
-                                loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy)))
+                    var batch = TrainingBatch(
+                        epoch: progress.round + 1, epochs: progress.plannedRounds, imagesSeen: progress.sum.count,
+                        imagesPerEpoch: task.sampleCount(ofRound: progress.round),
+                        imagesSeenInRun: samplesBefore[progress.round] + progress.sum.count,
+                        imagesPerRun: samplesBefore[progress.plannedRounds],
+                        loss: progress.sum.meanLoss, accuracy: progress.sum.accuracy)
+                    batch.startAccuracy = progress.comparableStartAccuracy
+                    onEvent(.batch(batch))
                 case .round(let metrics, let seconds): onEvent(.epoch(metrics, seconds: seconds))
                 }
             }
