@@ -106,7 +106,7 @@ struct DetectCommand: ParsableCommand {
 
     func run() throws {
         let photos = try photoOptions.open()
-        let workers = photos.workers(upTo: common.threadCount)
+        let workers = photos.workers(upTo: parallelPhotos)
         let threads = common.threadCount / workers.count
         let finder = try matchesArtwork ? matcher(threads: threads) : detector(threads: threads)
         let format = PhotoFormat(
@@ -123,6 +123,15 @@ struct DetectCommand: ParsableCommand {
             }
             return PhotoResult(file: photo.path, classifications: classifications, confidences: confidences)
         }
+    }
+
+    /// The maximum number of photos that are searched at the same time; with --artwork and without --threads, as many as fit into memory.
+    ///
+    /// The other threads then share the work on a photo.
+    private var parallelPhotos: Int {
+        matchesArtwork && common.threads == nil
+            ? ArtworkMatcher.parallelPhotos(upTo: common.threadCount, inMemory: SystemMemory.available)
+            : common.threadCount
     }
 
     /// Finds the objects in photos.

@@ -32,6 +32,17 @@ public final class ArtworkMatcher: Sendable {
     private let workers: Workers
     private let networks = IdlePool<AnySizeNetwork>()
 
+    /// The memory for searching one photo: about 350 MB for the execution plans of a shape, and the scores.
+    private static let bytesPerPhoto = 400_000_000
+
+    /// Returns the number of photos to search at the same time, at least 1.
+    /// - Parameters:
+    ///   - limit: The maximum number.
+    ///   - byteCount: The available memory.
+    package static func parallelPhotos(upTo limit: Int, inMemory byteCount: Int) -> Int {
+        max(1, min(limit, byteCount / bytesPerPhoto))
+    }
+
     /// The number of pixels around a view, so that features near its edges are as accurate as in the middle of a photo.
     package static let border = 2 * LocalFeatures.stride
     /// The number of parts that count; the others may be hidden or too small.

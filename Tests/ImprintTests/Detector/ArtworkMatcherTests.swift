@@ -56,6 +56,13 @@ import Testing
         #expect(found >= 10 && located >= 10, "found \(found), located \(located) of 12")
     }
 
+    @Test(
+        "The number of photos that are searched at the same time depends on the memory, and is at least 1",
+        arguments: [(4, 0, 1), (4, 799_000_000, 1), (4, 800_000_000, 2), (4, 64_000_000_000, 4), (1, 1 << 40, 1)])
+    func parallelPhotos(limit: Int, byteCount: Int, expected: Int) {
+        #expect(ArtworkMatcher.parallelPhotos(upTo: limit, inMemory: byteCount) == expected)
+    }
+
     @Test("Scenes without a logo have no confident logo") func nothing() throws {
         let matcher = try Self.matcher.get()
         let backdrops = try Backdrops([], size: 256, seed: 5, workers: Workers(1))
