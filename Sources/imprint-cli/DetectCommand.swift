@@ -239,9 +239,12 @@ private struct CountLine: Encodable {
     let file: String
     /// The number of detections of every label.
     let counts: [String: Int]
+    /// The confidence that the photo shows each logo, with --artwork.
+    let confidences: [String: Float]?
 
     init(_ result: PhotoResult, _ labels: [String]) {
         file = result.file
+        confidences = result.confidences
         counts = Dictionary(uniqueKeysWithValues: zip(labels, result.counts(of: labels)))
     }
 }
