@@ -13,14 +13,17 @@ import Testing
 /// Adding logos to a detector; its features are random, because only the head is trained.
 @Suite("New logos of a detector", .timeLimit(.minutes(10))) struct DetectorPersonalizerTests {
     /// Returns a detector with random parameters, and "none" as the label of photos without a logo.
-    private func model(logos: [String] = ["crest", "leaf"], boxes: Bool = true) throws -> ModelFile {
+    private func model(
+        logos: [String] = ["crest", "leaf"], boxes: Bool = true, rehearsal: Rehearsal? = nil
+    ) throws -> ModelFile {
         let network = try Network.logoDetector(logos: logos.count, regressesBoxes: boxes)
         return ModelFile(
             network: network, parameters: try Parameters(network, seed: 7), labels: logos + ["none"],
             preprocessing: .logoDetector,
             detector: DetectorHead(
                 levels: [96, 136], stride: 16, span: 44,
-                logos: logos.map { DetectorHead.Logo(label: $0, slope: 0.5, offset: -1) }, regressesBoxes: boxes))
+                logos: logos.map { DetectorHead.Logo(label: $0, slope: 0.5, offset: -1) }, regressesBoxes: boxes),
+            rehearsal: rehearsal)
     }
 
     /// Returns a detector with heat maps of a stride of 8 pixels.
@@ -149,8 +152,17 @@ import Testing
         }
     }
 
-    @Test("Photos personalize a detector with an added logo further") func photosAfterwards() throws {
-        let model = try model()
+    @Test(
+        "Photos personalize a detector with an added logo further, with replay features of any number of positions",
+        arguments: [nil, 1, 5, 24, 30] as [Int?])
+    func photosAfterwards(positions: Int?) throws {
+        var random = RandomStream(seed: 11, "rehearsal")
+        let rehearsal = positions.map { positions in
+            Rehearsal(
+                features: (0..<(6 * positions * 128)).map { _ in random.uniform(in: 0...1) }, positions: positions,
+                labels: [Int](repeating: 2, count: 6))
+        }
+        let model = try model(rehearsal: rehearsal)
         let personalization = Personalization(
             base: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
             record: Personalization.Record(examples: [:]))

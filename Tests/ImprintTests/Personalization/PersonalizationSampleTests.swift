@@ -58,4 +58,32 @@ import Testing
         PersonalizationSample.Target.distilled.differentiate(&gradient, teacher: [0.5, 0.5, 0], newCount: 1)
         #expect(gradient.allSatisfy(\.isFinite) && gradient[2] > 0)
     }
+
+    @Test("Pseudo-rehearsal samples of a detector have features of all positions and a confidence of 95 %")
+    func pseudoRehearsal() throws {
+        // Two logos, the second an added one, and a new label, which does not count.
+        let head = HeadParameters(
+            weight: [1, -1, 9, 0.5, 2, 9], bias: [0.1, -0.2, 9], hasBias: true, slopes: [0.5, 1, 1],
+            offsets: [-1, 0, 0], hasNone: true)
+        let features: [[Float]] = [
+            [0.2, 0.1, 0.3, 0, 0.1, 0.1], [0.9, 0.8, 0, 0.2, 1, 0.1], [0.4, 0.3, 0.2, 0.2, 0, 0],
+        ]
+        let samples = PseudoRehearsal(head, known: 2, features: features).samples(of: 1, weight: 16)
+        #expect(samples.count == 3)
+        for (sample, feature) in zip(samples, features) {
+            #expect(sample.features.count == 6 && sample.features.dropFirst(2) == feature.dropFirst(2))
+            #expect(sample.target == .distilled && sample.weight == 1)
+            let logits = (0..<2).map { output -> Float in
+                let maximum =
+                    stride(from: 0, to: 6, by: 2).map { position in
+                        sample.features[position] * head.weight[output]
+                            + sample.features[position + 1] * head.weight[3 + output] + head.bias[output]
+                    }.max() ?? 0
+                return head.slopes[output] * maximum + head.offsets[output]
+            }
+            var confidences = logits + [0]
+            softmax(&confidences)
+            #expect(confidences[1] > 0.949 && confidences[1] < 0.999)
+        }
+    }
 }
