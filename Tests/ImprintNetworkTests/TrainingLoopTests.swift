@@ -256,6 +256,11 @@ import Testing
         try second.restore(state)
         #expect(try run(second, clock) == .timeLimit)
         #expect(second.progress.history == uninterrupted.progress.history && abs(second.seconds - 4) < 1e-6)
+        options.secondsBefore = 10
+        let late = try TrainingLoop(LineFit(), options: options)
+        try late.restore(state)
+        #expect(abs(late.seconds - 13.5) < 1e-6)
+        #expect(try run(late, clock) == .timeLimit && late.progress.history.count == 1)
     }
 
     @Test("The exponential moving average follows its formula") func movingAverage() throws {

@@ -3,9 +3,10 @@ import Imprint
 import ImprintImages
 import ImprintModel
 import ImprintNetwork
-import ImprintTraining
 import TestSupport
 import Testing
+
+@testable import ImprintTraining
 
 /// Tests of runs that resume with more epochs, different images or different settings.
 @Suite("Resumed runs") struct ResumedRunTests {
@@ -198,6 +199,35 @@ import Testing
                 let longer = try result(epochs: 3, limit: .seconds(1_000_000))
                 #expect(longer.ending == .completed && longer.model.training?.history.count == 3)
                 #expect(longer.seconds > 1000)
+            }
+        }
+    }
+
+    @Test("The time limit includes the time to read photos, in each part of a run") func readingTime() throws {
+        try withImages(perLabel: 8) { folder in
+            try withTemporaryFolder { scratch in
+                // Reading the photos takes 1000 s.
+                func result(limit: Duration) throws -> TrainingResult {
+                    let clock = ManualClock()
+                    let end = clock.now.advanced(by: .seconds(1000))
+                    return try TrainingRunner(
+                        ClassifierTask(
+                            photos: ImageFolder(at: folder),
+                            configuration: quickTraining(epochs: 3) { $0.timeLimit = limit }),
+                        store: CheckpointStore.open(CheckpointOptions(folder: scratch, resumes: true), processes: nil),
+                        onEvent: { if case .reading = $0 { clock.advance(to: end) } }, shouldStop: { false },
+                        now: { clock.now }
+                    ).run()
+                }
+                let first = try result(limit: .seconds(1000))
+                #expect(first.ending == .timeLimit && first.model.training?.history.count == 1)
+                #expect(first.seconds >= 1000)
+                let again = try result(limit: .seconds(2000))
+                #expect(again.ending == .timeLimit && again.model.training?.history.count == 1)
+                #expect(again.seconds >= 2000)
+                let longer = try result(limit: .seconds(1_000_000))
+                #expect(longer.ending == .completed && longer.model.training?.history.count == 3)
+                #expect(longer.seconds >= 3000)
             }
         }
     }

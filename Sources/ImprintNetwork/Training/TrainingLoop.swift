@@ -330,7 +330,7 @@ extension TrainingLoop {
         progress = state.progress
         progress.isFinished = false
         progress.roundsWithoutTimeLimit = nil
-        clock.secondsBefore = progress.seconds
+        clock.secondsBefore = progress.seconds + options.secondsBefore
         let round = min(progress.round, options.rounds.count - 1)
         if options.rounds.restarts { progress.learningRate = options.rounds.learningRate(of: round) }
         func load(_ values: [Float]?, into parameters: Parameters?) {

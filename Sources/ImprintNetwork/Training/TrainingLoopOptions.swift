@@ -21,7 +21,8 @@ extension TrainingLoop {
         public var firstPatientRound = 0
         /// The time after which training stops, including the time before a resume; nil for no limit.
         public var timeLimit: Duration?
-        /// The time in seconds that a new run has taken before the loop, such as to choose hyperparameters; it counts towards `timeLimit`.
+        /// The time in seconds that this part of the run has taken before the loop, such as to read photos and choose hyperparameters; it counts
+        /// towards `timeLimit`.
         package var secondsBefore = 0.0
         /// Returns the current time.
         package var now: @Sendable () -> ContinuousClock.Instant = { .now }

@@ -202,7 +202,7 @@ public struct TrainingResult: Sendable {
     public let multiLabelEvaluation: MultiLabelEvaluation?
     /// The reason why the run ended.
     public let ending: Ending
-    /// The training time in seconds, including the parts before a resume, and the measurements for the choice of a recipe.
+    /// The training time in seconds, including the parts before a resume, the time to read photos, and the measurements for the choice of a recipe.
     public let seconds: Double
     /// The images that became unreadable during the run.
     public let unreadable: [SkippedImage]

@@ -11,19 +11,24 @@ final class TrainingRunner<Job: TrainingTask> {
     private let store: CheckpointStore?
     private let onEvent: (TrainingEvent) -> Void
     private let shouldStop: () -> Bool
+    /// The clock of this part of the run.
+    private let clock: RunClock
     /// Whether the training loop runs, so that a scan of photos may be stopped: a resumed run repeats it.
     private var isInLoop = false
 
     /// Creates a runner.
-    /// - Parameter store: The checkpoint folder; nil to save no checkpoints.
+    /// - Parameters:
+    ///   - store: The checkpoint folder; nil to save no checkpoints.
+    ///   - now: Returns the current time.
     init(
         _ task: Job, store: CheckpointStore?, onEvent: @escaping (TrainingEvent) -> Void,
-        shouldStop: @escaping () -> Bool
+        shouldStop: @escaping () -> Bool, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.task = task
         self.store = store
         self.onEvent = onEvent
         self.shouldStop = shouldStop
+        clock = RunClock(now: now)
     }
 
     func run() throws -> TrainingResult {
@@ -52,10 +57,14 @@ final class TrainingRunner<Job: TrainingTask> {
     private func makeLoop(_ writer: CheckpointWriter) throws -> TrainingLoop {
         if let store, let checkpoint = store.resumed { try task.check(checkpoint, file: store.file) }
         // Unowned, because the task keeps the objective, and the objective keeps the closure.
-        let (objective, options) = try task.makeObjective { [unowned self] done, total in
+        let parts = try task.makeObjective { [unowned self] done, total in
             self.onEvent(.scanning(done: done, of: total))
             if self.isInLoop, self.shouldStop() { throw CancellationError() }
         }
+        let objective = parts.objective
+        var options = parts.options
+        // The time to read the photos.
+        options.secondsBefore += clock.seconds
         return try TrainingLoop(objective, options: options, checkpoints: writer)
     }
 
