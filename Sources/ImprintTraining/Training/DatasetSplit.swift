@@ -43,7 +43,13 @@ struct DatasetSplit {
         switch rule.validation {
         case .split(let share):
             if let earlier {
-                let isSame = earlier.digests == [source.digest]
+                // A photo that was unreadable when the run started is in neither set, and may belong to the group of a validation photo.
+                let isSame =
+                    try earlier.digests == [source.digest]
+                    && !ImageGroups.sketches(
+                        of: source.photos(outside: earlier), workers: Workers(rule.threads),
+                        onProgress: { _ in try checkContinues() }
+                    ).contains { (try? $0.get()) != nil }
                 let groups = try isSame || !rule.keepsGroupsTogether ? nil : groups([source])
                 (training, validation) = source.split(as: earlier, groups: groups)
                 if validation.isEmpty && !earlier.validation.isEmpty {
@@ -169,6 +175,13 @@ extension TrainingSource {
     {
         let random = randomSplitLeaks(rule, seed: seed, groups: groups)
         return .avoided(images: random.images, of: random.of, groups: groups.groups.count)
+    }
+
+    /// Returns the photos that are in neither set of an earlier split.
+    fileprivate func photos(outside earlier: Checkpoint.Images) -> [TrainingPhoto] {
+        // Bytes, because paths that differ only in their Unicode normalization are equal strings.
+        let known = Set((earlier.training + earlier.validation).map { Array($0.utf8) })
+        return items.filter { !known.contains(Array(path(of: $0).utf8)) }
     }
 
     /// Repeats an earlier split.
