@@ -163,7 +163,8 @@ struct TrainingSession {
             remark: result.isRepeatable
                 ? nil
                 : "This run had a time limit, stopped before its last epoch, could not read a photo, or resumed from a checkpoint "
-                    + "with other photos or another number of epochs. Running the command again may give a different model.",
+                    + "with other photos, another number of epochs or a lower patience. Running the command again may "
+                    + "give a different model.",
             seconds: result.seconds, workers: workers)
         bar.clear()
         let completion = completion(of: result, resumed) { ImprintModel.OutputFile.runState(ofReport: $0) }

@@ -106,6 +106,24 @@ import Testing
     }
 
     @Test(
+        "A run that resumes with another patience is repeatable unless it would have ended before its last round",
+        arguments: [
+            (nil, 0, true), (3, 0, true), (2, 0, false), (1, 0, false), (2, 4, true), (1, 4, true), (1, 3, false),
+        ] as [(Int?, Int, Bool)])
+    func lowerPatience(patience: Int?, firstPatientRound: Int, isRepeatable: Bool) throws {
+        let objective = try LineFit()
+        // No improvement in the third, fourth and sixth epoch.
+        objective.scripted = [5, 4, 6, 7, 3, 8]
+        var options = options(epochs: 6)
+        let loop = try TrainingLoop(objective, options: options)
+        #expect(try loop.run() == .completed)
+        (options.patience, options.firstPatientRound) = (patience, firstPatientRound)
+        let resumed = try TrainingLoop(LineFit(), options: options)
+        try resumed.restore(loop.state())
+        #expect(resumed.progress.isRepeatable == isRepeatable)
+    }
+
+    @Test(
         "The initial parameters are kept unless a round is at least as accurate",
         arguments: [([0.8, 0.7, 0.75], nil), ([0.8, 0.7, 0.8], 1), ([0.8, 0.9, 0.7], 0)] as [([Float], Int?)])
     func evaluatesStart(accuracies: [Float], best: Int?) throws {

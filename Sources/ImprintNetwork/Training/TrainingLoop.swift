@@ -125,9 +125,9 @@ extension TrainingLoop {
     private var ending: Ending? {
         let done = progress.round
         if done >= options.rounds.count { return .completed }
-        // Rounds before `firstPatientRound` do not count.
-        let countsForPatience = min(progress.roundsSinceBest, done - options.firstPatientRound)
-        if let patience = options.patience, countsForPatience >= patience { return .noImprovement }
+        if let patience = options.patience, progress.hasStalled(for: patience, since: options.firstPatientRound) {
+            return .noImprovement
+        }
         if isStopped { return .stopped }
         return done > 0 && (done >= progress.plannedRounds || isOutOfTime) ? .timeLimit : nil
     }
@@ -350,6 +350,7 @@ extension TrainingLoop {
         objective.plan.passCount = progress.passes
         progress.isRepeatable =
             progress.isRepeatable && (options.rounds.restarts || progress.plannedRounds == options.rounds.count)
+            && !(options.patience.map { progress.hadStalled(for: $0, since: options.firstPatientRound) } ?? false)
         if !hasSameData {
             progress.changeImages()
             if !progress.hasBest { best = nil }

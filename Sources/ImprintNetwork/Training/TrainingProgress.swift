@@ -68,8 +68,8 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public package(set) var secondsInRounds: Double = 0
     /// The time spent in the current round.
     public package(set) var secondsInRound: Double = 0
-    /// Whether a new run with the same hyperparameters and data gives the same result, because this run was not resumed with other images
-    /// or another number of rounds.
+    /// Whether a new run with the same hyperparameters and data gives the same result, because this run was not resumed with other images,
+    /// another number of rounds, or a patience with which it would have ended earlier.
     public package(set) var isRepeatable = true
     /// Whether the run is finished and another run may replace its checkpoint.
     public package(set) var isFinished = false
@@ -168,6 +168,24 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
 
     /// The number of comparable rounds since the best one, or since the start if the initial parameters are the best.
     public var roundsSinceBest: Int { hasBest ? round - max(best.map { $0 + 1 } ?? 0, firstComparable) : 0 }
+
+    /// Returns whether the last rounds bring no improvement, for early stopping.
+    /// - Parameter firstRound: The first round (from 0) that counts.
+    func hasStalled(for patience: Int, since firstRound: Int) -> Bool {
+        min(roundsSinceBest, round - firstRound) >= patience
+    }
+
+    /// Returns whether early stopping with another patience would have ended the run before its last completed round.
+    ///
+    /// The validation losses of all rounds must be comparable.
+    func hadStalled(for patience: Int, since firstRound: Int) -> Bool {
+        var replayed = TrainingProgress(learningRate: learningRate, plannedRounds: plannedRounds)
+        replayed.startAccuracy = startAccuracy
+        return history.dropLast().contains { metrics in
+            _ = replayed.finishRound(metrics)
+            return replayed.hasStalled(for: patience, since: firstRound)
+        }
+    }
 
     /// A description of the first invalid value; nil if all values are valid.
     package var problem: String? {
