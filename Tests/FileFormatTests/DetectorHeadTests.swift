@@ -146,8 +146,8 @@ import Testing
             (headJSON(both, stride: 8), "heat maps of 6x6 from 96x96 pixels, expected 12x12"),
             (headJSON(both, stride: 20), "expected 5x5"),
             // From 96 pixels, strides of 16 to 19 give 6 positions.
-            (headJSON(both, stride: 17), "heat maps of 20x20 from 306x306 pixels, expected 18x18"),
-            (headJSON(both, stride: 19), "expected 20x20"),
+            (headJSON(both, stride: 17), "heat maps of 20x6 from 306x96 pixels, expected 18x6"),
+            (headJSON(both, stride: 19), "expected 20x6"),
             (headJSON(both, span: "-1"), "a span of -1"),
             (headJSON("7"), "imprint.spotting"), ("{}", "imprint.spotting"),
             (headJSON(both).replacing("marks", with: "mark"), "imprint.spotting"),
@@ -157,6 +157,34 @@ import Testing
             let error = #expect(throws: ModelFileError.self) { try ModelFile(contentsOf: file) }
             #expect(error?.description.contains(text) == true, "\(String(describing: error))")
         }
+    }
+
+    @Test("A long stride is checked in each dimension, although the tensors of a large square image are too large")
+    func longStrides() throws {
+        func problem(stride: Int, height: Int, width: Int, channels: Int = 1) throws -> String? {
+            let network = try Network(
+                name: "long", input: TensorShape(height: 100, width: 100, channels: 3),
+                nodes: [
+                    Network.Node(
+                        name: "features", layer: Convolution(outputChannels: channels, kernelSize: 1),
+                        inputs: ["input"]),
+                    Network.Node(
+                        name: "head",
+                        layer: Convolution(
+                            outputChannels: 1, kernelSize: Size2D(height: height, width: width),
+                            stride: Size2D(height: height, width: width)),
+                        inputs: ["features"]),
+                ])
+            return DetectorHead(levels: [96], stride: stride, span: 44, logos: [.init(label: "leaf")])
+                .strideProblem(network)
+        }
+        #expect(try problem(stride: 100, height: 100, width: 100) == nil)
+        let found = try problem(stride: 199, height: 100, width: 100)
+        #expect(found?.contains("heat maps of 398x1 from 39800x100 pixels, expected 200x1") == true, "\(found ?? "")")
+        let wide = try problem(stride: 100, height: 100, width: 80)
+        #expect(wide?.contains("expected 1x101") == true, "\(wide ?? "")")
+        let large = try problem(stride: 199, height: 100, width: 100, channels: 1000)
+        #expect(large?.contains("a network that does not accept 39800x100 pixels") == true, "\(large ?? "")")
     }
 
     @Test(

@@ -104,18 +104,24 @@ public struct DetectorHead: Codable, Hashable, Sendable {
 
     /// Returns the problem if the stride, which is in its range, is not that of the network's heat maps; nil if it is.
     func strideProblem(_ network: Network) -> String? {
-        // Heat maps of a small image can have the same size with similar strides. From this size, they differ.
-        let side = stride * (stride + 1)
-        let image = TensorShape(height: side, width: side, channels: network.input.channels)
-        let separating = try? Network(name: network.name, input: image, nodes: network.nodes)
         func positions(_ length: Int) -> Int { (length + stride - 1) / stride }
-        for network in [network] + (separating.map { [$0] } ?? []) {
+        func mismatch(_ network: Network) -> String? {
             let (input, maps) = (network.input, network.output)
-            guard maps.height == positions(input.height), maps.width == positions(input.width) else {
-                return "a stride of \(stride) pixels for a network that computes heat maps of "
-                    + "\(maps.height)x\(maps.width) from \(input.height)x\(input.width) pixels, expected "
-                    + "\(positions(input.height))x\(positions(input.width))"
+            guard maps.height != positions(input.height) || maps.width != positions(input.width) else { return nil }
+            return "a stride of \(stride) pixels for a network that computes heat maps of "
+                + "\(maps.height)x\(maps.width) from \(input.height)x\(input.width) pixels, expected "
+                + "\(positions(input.height))x\(positions(input.width))"
+        }
+        if let problem = mismatch(network) { return problem }
+        // Heat maps of a small image can have the same size with similar strides. From this size, they differ. Tensors of images with this
+        // height and width would be too large for long strides.
+        let side = stride * (stride + 1)
+        for (height, width) in [(side, network.input.width), (network.input.height, side)] {
+            let image = TensorShape(height: height, width: width, channels: network.input.channels)
+            guard let separating = try? Network(name: network.name, input: image, nodes: network.nodes) else {
+                return "a stride of \(stride) pixels for a network that does not accept \(height)x\(width) pixels"
             }
+            if let problem = mismatch(separating) { return problem }
         }
         return nil
     }
