@@ -10,7 +10,7 @@ import Testing
 /// Model files with the quantization of activations, format 5.
 @Suite struct QuantizedModelTests {
     /// Returns a quantized classifier with a depthwise convolution, and a layer that stays in float32.
-    private static func quantizedModel() throws -> ModelFile {
+    private static func quantizedModel(precision: Safetensors.Precision = .float32) throws -> ModelFile {
         let sample = try sampleModel()
         var builder = NetworkBuilder(name: "quantizable", input: TensorShape(height: 16, width: 16, channels: 3))
         builder.add(Convolution(outputChannels: 20, kernelSize: 3, stride: 2, hasBias: false), named: "first")
@@ -32,7 +32,8 @@ import Testing
         quantized.quantization?.weights["plain"] = nil
         quantized["plain.weight"] = parameters["plain.weight"]
         return ModelFile(
-            network: network, parameters: quantized, labels: sample.labels, preprocessing: sample.preprocessing)
+            network: network, parameters: quantized, labels: sample.labels, preprocessing: sample.preprocessing,
+            precision: precision)
     }
 
     private static func randomValues(_ count: Int, _ name: String) -> [Float] {
@@ -72,6 +73,23 @@ import Testing
             let second = folder.appending(path: "second.imprint")
             try read.write(to: second, as: storage)
             #expect(try Data(contentsOf: second) == Data(contentsOf: url))
+        }
+    }
+
+    @Test("The other tensors of a quantized model are as in the unquantized model, unless the storage is given")
+    func otherTensors() throws {
+        try withTemporaryFolder { folder in
+            let url = folder.appending(path: "model.imprint")
+            for (precision, storage, expected) in [
+                (.float32, nil, .float32), (.float16, nil, .float16), (.float16, .int8, .float32),
+            ] as [(Safetensors.Precision, ModelFile.Storage?, Safetensors.ElementType)] {
+                try Self.quantizedModel(precision: precision).write(to: url, as: storage)
+                let tensors = try Safetensors.File(contentsOf: url).header.tensors
+                let types = Dictionary(uniqueKeysWithValues: tensors.map { ($0.name, $0.elementType) })
+                #expect(types["first.weight"] == .int8 && types["first.weight.factor"] == .float32)
+                #expect(types["plain.weight"] == expected && types["head.bias"] == expected)
+                #expect(try ModelFile(contentsOf: url).storage == .int8)
+            }
         }
     }
 

@@ -15,9 +15,10 @@ public struct ModelFile: Sendable {
         case float32
         /// 16-bit floating point, rounded to nearest, 2 bytes per value.
         case float16
-        /// 8-bit integers with a scale per output, 1 byte per value, for most weights of convolutions and dense layers; all others are float32.
+        /// 8-bit integers with a scale per output, 1 byte per value, for most weights of convolutions and dense layers.
         ///
-        /// A quantized model (`Quantizer`) keeps its quantization only in this storage.
+        /// A quantized model (`Quantizer`) keeps its quantization only in this storage. The other tensors are float32. If `write(to:)` stores a
+        /// quantized model without a given storage, they are as in the unquantized model: float32 or float16 (`ModelFile.precision`).
         case int8
     }
 
