@@ -107,6 +107,9 @@ import Testing
         let interval = try #require(evaluation.meanAveragePrecisionInterval())
         #expect(interval.contains(0.9333) && interval.lowerBound < interval.upperBound && interval.upperBound <= 1)
         #expect(evaluation.meanAveragePrecisionInterval() == interval)
+        let decisions = 3 * Self.results.count
+        #expect(evaluation.meanAveragePrecisionInterval(maximumDecisions: decisions) == interval)
+        #expect(evaluation.meanAveragePrecisionInterval(maximumDecisions: decisions - 1) == nil)
     }
 
     @Test("The default thresholds have the best F1, and 0.5 for a label without photos") func thresholds() {

@@ -112,12 +112,18 @@ public struct MultiLabelEvaluation: Sendable {
     /// the precision and the recall at each distinct confidence, in descending order.
     public var meanAveragePrecision: Double? { perLabel.compactMap(\.averagePrecision).mean }
 
-    /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap, or nil if no image has a label.
+    /// The 95 % confidence interval of `meanAveragePrecision` by the percentile bootstrap.
     ///
+    /// It is nil if no image has a label, and for more than 4,000,000 decisions (images times labels), because each resample takes all of them.
     /// Its ends are the 2.5th and the 97.5th percentile, interpolated linearly, over 1,000 resamples of the images with replacement, with a
     /// fixed seed (Efron, "Bootstrap methods", 1979). It treats the images as independent.
     public func meanAveragePrecisionInterval() -> ClosedRange<Double>? {
-        guard let meanAveragePrecision else { return nil }
+        meanAveragePrecisionInterval(maximumDecisions: 4_000_000)
+    }
+
+    /// Returns the interval, or nil for more than the given number of decisions.
+    package func meanAveragePrecisionInterval(maximumDecisions: Int) -> ClosedRange<Double>? {
+        guard results.count * labels.count <= maximumDecisions, let meanAveragePrecision else { return nil }
         let predictions = GroupedMultiLabelPredictions(self, groups: Array(results.indices))
         let samples = GroupBootstrap.samples(groupCount: results.count) { weights in
             predictions.metrics(weights: weights)?.meanAveragePrecision
