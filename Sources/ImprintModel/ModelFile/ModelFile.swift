@@ -198,6 +198,10 @@ extension ModelFile {
         try Safetensors.digest(tensors(as: nil), path: "the model \(network.name)")
     }
 
+    /// The digest of the tensors: of the file that the model was read from, or else of the file that would be written.
+    /// - Throws: `SafetensorsError` if a parameter is beyond float16.
+    public var identity: String { get throws { try digest ?? tensorDigest() } }
+
     /// Returns the precision of the tensors that are not stored as int8.
     private func floatPrecision(_ storage: Storage?) -> Safetensors.Precision {
         storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision

@@ -138,10 +138,6 @@ public struct Personalization: Sendable, Equatable {
 // MARK: Applying
 
 extension ModelFile {
-    /// The digest of the tensors: of the file that the model was read from, or else of the file that would be written.
-    /// - Throws: `SafetensorsError` if a parameter is beyond float16.
-    public var identity: String { get throws { try digest ?? tensorDigest() } }
-
     /// Returns a new model with a personalization applied.
     ///
     /// `ImageClassifier.personalized(with:)` applies a personalization without copying the model. If the model is quantized, the layers that the

@@ -31,7 +31,7 @@ struct DetectorStart {
         var preprocessing = Preprocessing.logoDetector
         (preprocessing.mean, preprocessing.scale) = (base.preprocessing.mean, base.preprocessing.scale)
         self.preprocessing = preprocessing
-        baseDigest = try base.digest ?? base.tensorDigest()
+        baseDigest = try base.identity
     }
 
     /// Returns the initial parameters: those of the base model, and random ones for the other layers.

@@ -34,7 +34,7 @@ struct ChosenRecipe {
         let processes = configuration.processes
         let (start, digest) = try processes.failTogether {
             let start = try configuration.pretrainedBase()
-            return (start, try start.map { try $0.base.digest ?? $0.base.tensorDigest() })
+            return (start, try start.map { try $0.base.identity })
         }
         // Only some of the machines may have a base model.
         try processes?.checkSame([("base models", digest ?? "none")])

@@ -124,7 +124,7 @@ extension ClassifierConfiguration {
             learningRateFactors: trainableLayers == .head
                 ? [:] : network.learningRateFactors(decay: hyperparameters.fineTuning.layerDecay),
             freezesStatistics: trainableLayers != .head && hyperparameters.fineTuning.freezesStatistics,
-            preprocessing: base.preprocessing, baseDigest: try base.digest ?? base.tensorDigest())
+            preprocessing: base.preprocessing, baseDigest: try base.identity)
     }
 
     /// Returns the network of a base model with a head for some labels, and the name of the head.
