@@ -86,8 +86,8 @@ extension ExampleTrainer {
         let html = try await onDedicatedThread { [threads] in
             let workers = Workers(threads)
             let report = Report(
-                result.model, evaluation: result.evaluation.map { ModelEvaluation.singleLabel($0) },
-                audit: audit ?? Audit(source, workers: workers), seconds: result.seconds, workers: workers)
+                result.model, evaluation: result.modelEvaluation, audit: audit ?? Audit(source, workers: workers),
+                seconds: result.seconds, workers: workers)
             return report.html
         }
         return Data(html.utf8)

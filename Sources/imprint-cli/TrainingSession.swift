@@ -154,11 +154,8 @@ struct TrainingSession {
                 bar.draw("auditing", done: $0, of: total)
             }
         }
-        let evaluation =
-            result.evaluation.map { ModelEvaluation.singleLabel($0) }
-            ?? result.multiLabelEvaluation.map { ModelEvaluation.multiLabel($0) }
         let page = Report(
-            result.model, evaluation: evaluation, audit: audit,
+            result.model, evaluation: result.modelEvaluation, audit: audit,
             command: command.map(shellQuoted).joined(separator: " "),
             remark: result.isRepeatable
                 ? nil

@@ -138,6 +138,7 @@ import Testing
                     onEvent: { if case .checkpoint = $0 { saved += 1 } })
                 #expect(result.ending == .diverged && result.isRepeatable)
                 #expect(result.divergence == .diverged(epoch: 3, learningRate: 0.02, isDetector: false))
+                #expect(result.modelEvaluation?.singleLabel?.results.count == result.evaluation?.results.count)
                 #expect(result.evaluation != nil && result.model.training?.history.map(\.epoch) == [1, 2])
                 // The state after the divergence is not saved.
                 #expect(saved == 0)

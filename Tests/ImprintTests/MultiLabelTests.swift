@@ -175,6 +175,8 @@ import Testing
         let (model, validation) = (result.model, try #require(result.multiLabelEvaluation))
         #expect(model.head == .sigmoid && model.network.nodes.last?.name == "probabilities")
         #expect(result.evaluation == nil && model.training?.calibration == nil)
+        #expect(result.modelEvaluation?.multiLabel?.results == validation.results)
+        #expect(TrainingResult(model: model).modelEvaluation == nil)
         #expect(try #require(validation.meanAveragePrecision) > 0.95)
         #expect(model.training?.thresholds?.keys.sorted() == ["disc", "square"])
         #expect(abs(try #require(model.training?.accuracy) - 1) < 0.2)

@@ -200,6 +200,11 @@ public struct TrainingResult: Sendable {
     public let evaluation: Evaluation?
     /// The evaluation of a multi-label model on the validation set, or nil without one, and for other models.
     public let multiLabelEvaluation: MultiLabelEvaluation?
+    /// The evaluation of the model on the validation set, for a `Report`: `evaluation` or `multiLabelEvaluation`; nil without one.
+    public var modelEvaluation: ModelEvaluation? {
+        evaluation.map { ModelEvaluation.singleLabel($0) }
+            ?? multiLabelEvaluation.map { ModelEvaluation.multiLabel($0) }
+    }
     /// The reason why the run ended.
     public let ending: Ending
     /// The training time in seconds, including the parts before a resume, the time to read photos, and the measurements for the choice of a recipe.
