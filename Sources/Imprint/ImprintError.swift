@@ -18,7 +18,8 @@ public enum ImprintError: DescribedError, Equatable {
     case labelsDiffer(first: [String], second: [String])
     /// Training diverged: the loss or a parameter became NaN or infinite.
     ///
-    /// `epoch` counts from 1; for a detector (`isDetector`), it is the phase. `learningRate` is the rate of the step that diverged.
+    /// `epoch` counts from 1; for a detector (`isDetector`), it is the phase. `learningRate` is the peak learning rate of the run or, in a
+    /// learning-rate range test, the rate of the step that diverged.
     case diverged(epoch: Int, learningRate: Float, isDetector: Bool)
     /// A base model does not end in a dense layer, so it has no head to train.
     case noHead(network: String)

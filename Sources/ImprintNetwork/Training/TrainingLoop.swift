@@ -380,8 +380,8 @@ public struct TrainingDivergedError: DescribedError, Hashable {
 
     /// A sentence with the problem and the fix.
     public var description: String {
-        "training diverged in epoch \(epoch): the loss or a parameter is not finite at a learning rate of \(learningRate). "
-            + "Train with a lower learning rate."
+        "training diverged in epoch or phase \(epoch): the loss or a parameter is not finite at a learning rate of "
+            + "\(learningRate). Train with a lower learning rate."
     }
 }
 
