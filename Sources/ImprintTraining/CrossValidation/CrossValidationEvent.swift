@@ -62,7 +62,7 @@ public struct CrossValidationFold: Sendable {
     /// Whether the result was read from the folder of finished folds instead of being computed in this run.
     public let isKept: Bool
 
-    /// The evaluation on the photos of the fold, or nil for a multi-label model.
+    /// The evaluation on the photos of the fold, or nil for a multi-label model or a detector evaluated on boxes.
     ///
     /// Its `accuracyInterval` (Wilson) treats the photos as independent, so it is too narrow if the fold has large groups.
     public var evaluation: Evaluation? { result.singleLabel }
@@ -137,7 +137,7 @@ public struct CrossValidationResult: Sendable {
     /// Whether all folds are finished; false if the run was stopped, or if a fold failed.
     public let isComplete: Bool
 
-    /// The predictions of all finished folds, pooled, or nil for multi-label models.
+    /// The predictions of all finished folds, pooled, or nil for multi-label models and for detectors evaluated on boxes.
     ///
     /// With several seeds, each photo occurs once per seed.
     public var evaluation: Evaluation? { pooled.evaluation.singleLabel }
@@ -154,7 +154,7 @@ public struct CrossValidationResult: Sendable {
     public var detectorMetrics: DetectorMetrics? {
         if case .detection(_, let metrics) = pooled { metrics } else { nil }
     }
-    /// The metrics of the pooled predictions, or nil for multi-label models and if no fold is finished.
+    /// The metrics of the pooled predictions, or nil for multi-label models, for detectors evaluated on boxes, and if no fold is finished.
     public var metrics: Metrics? {
         if case .singleLabel(_, let metrics) = pooled { metrics } else { nil }
     }
