@@ -58,8 +58,8 @@ public final class FleetClient: Sendable {
     ///   - key: The file of the device's private key, which is created if it does not exist; nil for a key that is used only once. The state
     ///     of the device is stored beside it.
     ///   - configuration: The settings.
-    /// - Throws: `FleetError`, `ImageError` if too many photos cannot be read, `ImprintError` if the model does not have a label or cannot be
-    ///   personalized, `FileError`.
+    /// - Throws: `FleetError`, `ImageError` if too many photos cannot be read, `ImprintError` if a setting is out of range, or if the model
+    ///   does not have a label or cannot be personalized, `FileError`.
     public convenience init(
         _ server: URL, classifier: ImageClassifier, photos: ImageFolder, validation: ImageFolder? = nil,
         key: URL? = nil, configuration: FleetConfiguration = FleetConfiguration()

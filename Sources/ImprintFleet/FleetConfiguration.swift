@@ -1,5 +1,5 @@
 public import Imprint
-internal import ImprintCore
+internal import ImprintModel
 
 /// The settings of a fleet client.
 public struct FleetConfiguration: Sendable, Hashable {
@@ -28,18 +28,21 @@ public struct FleetConfiguration: Sendable, Hashable {
     public init() {}
 
     /// Checks that all settings are within their ranges.
-    /// - Throws: `FleetError.invalidSetting`, and the errors of `PersonalizationConfiguration`.
-    public func check() throws {
-        func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
-            if !isValid { throw FleetError.invalidSetting(name: name, found: messageText(found), expected: expected) }
-        }
+    ///
+    /// It checks only the `blocks` of `personalization`; creating a client also checks the other hyperparameters.
+    /// - Throws: `ImprintError.invalidSetting` if a setting is out of range.
+    public func check() throws(ImprintError) {
         try MergeOptions(clip: clip, noise: noise, delta: delta).check()
-        try require(
-            personalization.blocks == 0, "blocks", personalization.blocks, "0, because a fleet trains only the head")
-        try require(pollInterval > .zero, "pollInterval", pollInterval, "more than 0")
-        try require(maximumBackoff > .zero, "maximumBackoff", maximumBackoff, "more than 0")
-        try require(
-            (.seconds(10)...(.seconds(1800))).contains(heartbeatInterval), "heartbeatInterval", heartbeatInterval,
-            "10 to 1800 seconds")
+        let blocks = personalization.blocks
+        let heartbeatRange = Duration.seconds(10)...Duration.seconds(1800)
+        let problem = RangeCheck.firstFailure(of: [
+            .init("blocks", blocks, blocks == 0, "0, because a fleet trains only the head"),
+            .init("pollInterval", pollInterval, pollInterval > .zero, "more than 0"),
+            .init("maximumBackoff", maximumBackoff, maximumBackoff > .zero, "more than 0"),
+            .init(
+                "heartbeatInterval", heartbeatInterval, heartbeatRange.contains(heartbeatInterval),
+                "10 to 1800 seconds"),
+        ])
+        if let problem { throw problem.error }
     }
 }

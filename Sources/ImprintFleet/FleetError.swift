@@ -6,8 +6,6 @@ public import ImprintCore
 public enum FleetError: DescribedError, Equatable {
     /// A URL is not an http or https URL.
     case unsupportedURL(String)
-    /// A setting is out of range.
-    case invalidSetting(name: String, found: String, expected: String)
     /// A key file does not contain a private key on the curve P-256 or P-384.
     case invalidKey(path: String, reason: String)
     /// Another process uses the key.
@@ -49,8 +47,6 @@ public enum FleetError: DescribedError, Equatable {
         switch self {
         case .unsupportedURL(let url):
             "\(url): the URL of the SuperLink is not supported. Expected an http or https URL such as https://fleet.example:8000."
-        case .invalidSetting(let name, let found, let expected):
-            "\(name) is \(found), expected \(expected)."
         case .invalidKey(let path, let reason):
             "\(path): the key cannot be used: \(reason). Expected a private key on the curve P-256 or P-384 in PEM format. "
                 + "Name a file that does not exist, and Imprint creates a key."

@@ -263,7 +263,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
     case CrossValidationError.otherSettings, CrossValidationError.otherInputs: true
     case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:
         true
-    case FleetError.unsupportedURL, FleetError.invalidSetting: true
+    case FleetError.unsupportedURL: true
     case is PreparationError: true
     case let error as ImportError:
         switch error.problem {

@@ -1,4 +1,5 @@
 import Foundation
+import Imprint
 import ImprintInterop
 import ImprintModel
 import Synchronization
@@ -261,13 +262,19 @@ func run(
     @Test("Settings out of range are errors") func settings() throws {
         var settings = FleetConfiguration()
         settings.personalization.blocks = 1
-        #expect(throws: FleetError.self) { try settings.check() }
+        #expect(
+            throws: ImprintError.invalidSetting(
+                name: "blocks", found: "1", expected: "0, because a fleet trains only the head")
+        ) { try settings.check() }
         settings = FleetConfiguration()
         settings.noise = 1
-        #expect(throws: (any Error).self) { try settings.check() }
+        #expect(throws: ImprintError.self) { try settings.check() }
         settings = FleetConfiguration()
         settings.heartbeatInterval = .seconds(9)
-        #expect(throws: FleetError.self) { try settings.check() }
+        #expect(
+            throws: ImprintError.invalidSetting(
+                name: "heartbeatInterval", found: "9.0 seconds", expected: "10 to 1800 seconds")
+        ) { try settings.check() }
         #expect(throws: FleetError.unsupportedURL("/tmp/x")) {
             _ = try FleetConnection(
                 URL(filePath: "/tmp/x"), FleetKey(), transport: SimulatedSuperLink(), limit: 1)

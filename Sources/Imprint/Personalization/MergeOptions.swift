@@ -1,4 +1,5 @@
 internal import ImprintCore
+internal import ImprintModel
 
 /// The options of `ModelFile.merging(_:options:)`.
 public struct MergeOptions: Hashable, Sendable {
@@ -27,16 +28,15 @@ public struct MergeOptions: Hashable, Sendable {
 
     /// Checks that all options are within their ranges.
     /// - Throws: `ImprintError.invalidSetting` if an option is out of range.
-    public func check() throws {
-        func require(_ isValid: Bool, _ name: String, _ found: Any, _ expected: String) throws {
-            if !isValid { throw ImprintError.invalidSetting(name: name, found: messageText(found), expected: expected) }
-        }
-        if let clip { try require(clip > 0 && clip.isFinite, "clip", clip, "more than 0 and finite") }
-        if let noise {
-            try require(noise >= 1e-3 && noise <= 1e6, "noise", noise, "0.001 to 1000000")
-            try require(clip != nil, "clip", "not set", "a norm, because the noise is a multiple of it")
-        }
-        try require(delta > 0 && delta < 1, "delta", delta, "more than 0 and less than 1")
+    public func check() throws(ImprintError) {
+        let norm = clip ?? 1
+        let problem = RangeCheck.firstFailure(of: [
+            .init("clip", norm, norm > 0 && norm.isFinite, "more than 0 and finite"),
+            .init("noise", noise ?? 1, in: 1e-3...1e6),
+            .init("clip", "not set", noise == nil || clip != nil, "a norm, because the noise is a multiple of it"),
+            .init("delta", delta, delta > 0 && delta < 1, "more than 0 and less than 1"),
+        ])
+        if let problem { throw problem.error }
     }
 
     /// The generator of the noise.

@@ -88,11 +88,11 @@ extension ClassifierConfiguration {
     /// Checks that every value is in its range.
     func check() throws(ImprintError) {
         if let problem = hyperparameters.problem { throw problem.error }
-        let threadsProblem = RangeCheck.firstFailure(of: [.init("threads", threads, in: Processors.threadRange)])
-        if let threadsProblem { throw threadsProblem.error }
-        guard memoryLimit ?? 0 >= 0 else {
-            throw .invalidSetting(name: "memoryLimit", found: "\(memoryLimit ?? 0)", expected: "at least 0")
-        }
+        let problem = RangeCheck.firstFailure(of: [
+            .init("threads", threads, in: Processors.threadRange),
+            .init("memoryLimit", memoryLimit ?? 0, memoryLimit ?? 0 >= 0, "at least 0"),
+        ])
+        if let problem { throw problem.error }
         try checkStart()
     }
 
