@@ -284,7 +284,7 @@ package final class BatchLoader: Sendable {
             let isUnreadable = failures.withLock { failures in group.map { failures[$0] == nil ? 0 : 1 as UInt8 } }
             for (rank, flags) in processes.allGather(isUnreadable).enumerated() {
                 for index in share(rank) where flags[index - start] != 0 && !own.contains(index) {
-                    // For the reason.
+                    // Reading the photo here gives the reason, or shows that only the other process cannot read it.
                     read(index)
                     failures.withLock { failures in
                         failures[index] = failures[index] ?? .unreadableInAnotherProcess(items[index].url)

@@ -140,7 +140,7 @@ final class BatchQueue: @unchecked Sendable {
         condition.broadcast()
         condition.unlock()
         hasEnded.wait()
-        // Other calls wait too.
+        // Signals again, because other callers of this method wait for the same semaphore.
         hasEnded.signal()
     }
 }

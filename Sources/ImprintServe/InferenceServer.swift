@@ -113,7 +113,7 @@ package final class InferenceServer: Sendable {
         let deadline = ContinuousClock.now + limit
         isStopping.store(true, ordering: .releasing)
         acceptingHasEnded.wait()
-        // Other calls wait too.
+        // Signals again, because other callers of this method wait for the same semaphore.
         acceptingHasEnded.signal()
         connections.close()
         while connections.count > 0 && .now < deadline { Thread.sleep(forTimeInterval: 0.01) }

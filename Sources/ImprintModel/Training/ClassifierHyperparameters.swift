@@ -82,7 +82,9 @@ public struct ClassifierHyperparameters: Codable, Hashable, Sendable {
     public var augmentation = Augmentation.none
     /// The settings for fine-tuning a base model, which apply if more than its head is trainable.
     public var fineTuning = FineTuning()
-    /// Whether the head of a base model reads the maximum of each channel in addition to its mean, for logos that are small in the photos.
+    /// Concat pooling, as in fastai: whether the head of a base model reads the maximum of each channel in addition to its mean.
+    ///
+    /// It helps if logos are small in the photos.
     ///
     /// Such a head reads twice as many features: the means, and the maxima times a trainable scale for each channel. It is always initialized at
     /// random.

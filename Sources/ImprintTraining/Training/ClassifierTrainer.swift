@@ -9,7 +9,7 @@ internal import ImprintNetwork
 ///
 /// ```swift
 /// var configuration = ClassifierConfiguration()
-/// configuration.augmentation = try Augmentation(named: "flip,rotate,blur")
+/// configuration.augmentation = Augmentation([.flip, .rotate, .blur])
 /// let trainer = ClassifierTrainer(photos: try ImageFolder(at: photos), configuration: configuration)
 /// for try await event in trainer.start() {
 ///     switch event {
