@@ -37,7 +37,7 @@ private func severalRequests(
 ) async throws {
     // Example of Sources/Imprint/Imprint.docc/ClassifyAndDetect.md begins
     let handler = RequestHandler(.data(upload))
-    let objects = try await handler.detect([DetectionRequest(detector)])
+    let objects = try await handler.perform([DetectionRequest(detector)])
     let results = try await handler.perform([contentRequest, logoRequest])
     // Example ends
     print(results.count, objects.count)

@@ -56,7 +56,7 @@ public struct ClassificationRequest: Sendable {
     /// Use `RequestHandler` to perform several requests on the same image.
     /// - Parameter source: The image.
     /// - Returns: The classifications that the rule accepts, by descending confidence; none for an image that `rejectsNovelImages` rejects.
-    /// - Throws: The errors of `RequestHandler.perform(_:)`.
+    /// - Throws: The errors of `RequestHandler.perform(_:)` for classification requests.
     public func perform(on source: ImageSource) async throws -> [Classification] {
         try await RequestHandler(source).perform([self])[0]
     }

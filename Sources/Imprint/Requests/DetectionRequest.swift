@@ -46,9 +46,9 @@ public struct DetectionRequest: Sendable {
     /// - Parameter source: The image.
     /// - Returns: The objects by descending confidence: at most 100 per label (1,000 with an imported detector), each with a confidence
     ///   of at least 0.01. Their boxes are relative to the whole image.
-    /// - Throws: The errors of `RequestHandler.detect(_:)`.
+    /// - Throws: The errors of `RequestHandler.perform(_:)` for detection requests.
     public func perform(on source: ImageSource) async throws -> [DetectedObject] {
-        try await RequestHandler(source).detect([self])[0]
+        try await RequestHandler(source).perform([self])[0]
     }
 }
 
@@ -86,7 +86,7 @@ extension RequestHandler {
     ///   - `ImprintError.nonFiniteOutput`, `ImprintError.unsupportedImageSize`, `ImprintError.outOfMemory`.
     ///   - `CancellationError` if the task is cancelled, which is checked before each request.
     @concurrent
-    public func detect(_ requests: [DetectionRequest]) async throws -> [[DetectedObject]] {
+    public func perform(_ requests: [DetectionRequest]) async throws -> [[DetectedObject]] {
         try Task.checkCancellation()
         let requests = try requests.map(PreparedDetection.init)
         guard let side = requests.map(\.shortSideToDecode).max() else { return [] }

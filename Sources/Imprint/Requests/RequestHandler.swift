@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// ```swift
 /// let handler = RequestHandler(.data(upload))
-/// let objects = try await handler.detect([logoRequest])
+/// let objects = try await handler.perform([logoRequest])
 /// let classifications = try await handler.perform([contentRequest, styleRequest])
 /// ```
 ///
@@ -22,7 +22,7 @@ public struct RequestHandler: Sendable {
     /// Creates a handler for an image; the handler reads the image when it performs requests.
     public init(_ source: ImageSource) { image = DecodedImage(source) }
 
-    /// Performs requests one after another, on a background thread.
+    /// Performs classification requests one after another, on a background thread.
     ///
     /// Call the method from several tasks to use several cores.
     /// - Parameter requests: The requests, with the same or with different classifiers.

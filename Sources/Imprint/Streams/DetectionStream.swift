@@ -67,7 +67,7 @@ public struct DetectionStream: AsyncSequence, Sendable {
         /// - Returns: The objects; nil after the last frame.
         /// - Throws:
         ///   - `ImprintError.invalidSetting` if the interval is negative.
-        ///   - The errors of `RequestHandler.detect(_:)`, except that frames which cannot be read are skipped.
+        ///   - The errors of `RequestHandler.perform(_:)` for detection requests, except that frames which cannot be read are skipped.
         ///   - `ImageError` if the stream ends and none of its frames could be read.
         ///   - The errors of the source of the frames, and `CancellationError` if the task is cancelled.
         public mutating func next() async throws -> Element? {

@@ -129,7 +129,7 @@ import Testing
         let single = try await requests[0].perform(on: photo)
         let shared = try await RequestHandler(photo).perform([requests[0], demanding])[0]
         #expect(both[0] == shared && both[0] != single)
-        #expect(try await RequestHandler(photo).perform([]).isEmpty)
+        #expect(try await RequestHandler(photo).perform([ClassificationRequest]()).isEmpty)
         // A later call with a more demanding request decodes the photo again, and the handler keeps the larger image.
         let handler = RequestHandler(photo)
         #expect(try await handler.perform([requests[0]])[0] == single)
@@ -137,7 +137,7 @@ import Testing
         #expect(try await handler.perform([requests[0]])[0] == both[0])
     }
 
-    @Test("A handler reads its image once, for all calls of perform and detect") func readOnce() async throws {
+    @Test("A handler reads its image once, for classification and detection requests") func readOnce() async throws {
         let request = ClassificationRequest(try smallModel())
         let detection = DetectionRequest(try ImageClassifier(detectorModel(logos: ["logo"])), minimumConfidence: 0)
         let image = testImage()
@@ -148,7 +148,7 @@ import Testing
             #expect(try await handler.perform([request])[0] == request.perform(on: .image(image)))
             try FileManager.default.removeItem(at: file)
             #expect(try await handler.perform([request])[0] == request.perform(on: .image(image)))
-            #expect(try await handler.detect([detection])[0] == detection.perform(on: .image(image)))
+            #expect(try await handler.perform([detection])[0] == detection.perform(on: .image(image)))
         }
     }
 
