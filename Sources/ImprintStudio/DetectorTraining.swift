@@ -116,7 +116,7 @@ extension ExampleTrainer {
         // Photos without any boxes are only backgrounds of composites.
         let hasBoxes = !data.photos.isEmpty
         let trainer = DetectorTrainer(
-            artwork: data.artwork, photos: nil, annotations: hasBoxes ? data.annotations : nil,
+            artwork: data.artwork, annotations: hasBoxes ? data.annotations : nil,
             backgrounds: hasBoxes || data.backgrounds.isEmpty ? nil : data.backgrounds, configuration: configuration)
         let run = trainer.start()
         state.withLock { $0.keepBest = { run.stop() } }

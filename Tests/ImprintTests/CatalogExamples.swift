@@ -207,8 +207,7 @@ private func boxTraining(boxes: URL) throws -> DetectorTrainer {
     // Example of Sources/ImprintTraining/ImprintTraining.docc/TrainADetector.md begins
     var configuration = DetectorConfiguration()
     configuration.seed = 5
-    let trainer = DetectorTrainer(
-        artwork: [:], photos: nil, annotations: try BoxAnnotations(contentsOf: boxes), configuration: configuration)
+    let trainer = DetectorTrainer(annotations: try BoxAnnotations(contentsOf: boxes), configuration: configuration)
     // Example ends
     return trainer
 }

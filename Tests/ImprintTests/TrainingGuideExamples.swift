@@ -48,7 +48,7 @@ private func fineTuning(file: URL) throws -> ClassifierConfiguration {
 private func boxes(model: URL) throws {
     // Example of docs/how-to/annotations.md begins
     let annotations = try BoxAnnotations(contentsOf: URL(filePath: "boxes.json"))
-    let trainer = DetectorTrainer(artwork: [:], photos: nil, annotations: annotations)
+    let trainer = DetectorTrainer(annotations: annotations)
     let evaluation = try ImageClassifier(contentsOf: model).evaluate(on: annotations)
     print(evaluation.metrics.meanAveragePrecision50 ?? 0, evaluation.operatingPoint.total.recall ?? 0)
     // Example ends

@@ -11,12 +11,19 @@ public import ImprintSynthesis
 /// only on boxes, the labels may be any kind of object.
 ///
 /// ```swift
-/// let trainer = DetectorTrainer(
-///     artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
-///     photos: try ImageFolder(at: folder, minimumClasses: 1))
+/// let boxes = try BoxAnnotations(contentsOf: URL(filePath: "boxes.json"))
+/// let trainer = DetectorTrainer(annotations: boxes)
 /// for try await case .finished(let result) in trainer.start() {
 ///     try result.model.write(to: model)
 /// }
+/// ```
+///
+/// With artwork, photos of the logo are not necessary:
+///
+/// ```swift
+/// let trainer = DetectorTrainer(
+///     artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
+///     photos: try ImageFolder(at: folder, minimumClasses: 1))
 /// ```
 ///
 /// The same data, configuration and seed give a bitwise equal model, for any number of threads, even if the run was interrupted and resumed
@@ -57,7 +64,7 @@ public struct DetectorTrainer: BlockingTrainer {
     ///   - configuration: The hyperparameters.
     ///   - checkpoints: The folder and interval of checkpoints, and whether to resume; nil to save no checkpoints.
     public init(
-        artwork: [String: [Artwork]], photos: (any TrainingSource)?, annotations: BoxAnnotations? = nil,
+        artwork: [String: [Artwork]] = [:], photos: (any TrainingSource)? = nil, annotations: BoxAnnotations? = nil,
         validation: BoxAnnotations? = nil, backgrounds: [URL]? = nil,
         configuration: DetectorConfiguration = DetectorConfiguration(),
         checkpoints: CheckpointOptions? = nil

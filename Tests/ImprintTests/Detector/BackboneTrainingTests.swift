@@ -28,7 +28,7 @@ import Testing
         configuration.base = base
         configuration.threads = threads
         return try DetectorTrainer(
-            artwork: [:], photos: nil, annotations: try annotatedFramesAndDiscs(in: folder, count: 12, seed: 1),
+            annotations: try annotatedFramesAndDiscs(in: folder, count: 12, seed: 1),
             configuration: configuration
         ).train(onEvent: { _ in }, shouldStop: { false })
     }
@@ -68,7 +68,7 @@ import Testing
             var configuration = boxConfiguration(steps: 120)
             configuration.base = try Self.base("logonet")
             let result = try DetectorTrainer(
-                artwork: [:], photos: nil, annotations: try annotatedFramesAndDiscs(in: folder, count: 45, seed: 1),
+                annotations: try annotatedFramesAndDiscs(in: folder, count: 45, seed: 1),
                 configuration: configuration
             ).train(onEvent: { _ in }, shouldStop: { false })
             let test = try annotatedFramesAndDiscs(in: folder, count: 30, seed: 2)

@@ -162,7 +162,7 @@ import Testing
     @Test("A detector that is trained on boxes only finds several objects in new photos") func boxesOnly() throws {
         try withTemporaryFolder { folder in
             let trainer = DetectorTrainer(
-                artwork: [:], photos: nil, annotations: try annotatedFramesAndDiscs(in: folder, count: 45, seed: 1),
+                annotations: try annotatedFramesAndDiscs(in: folder, count: 45, seed: 1),
                 configuration: boxConfiguration(steps: 120))
             var recipe: TrainingRecipe?
             let result = try trainer.train(
@@ -185,8 +185,7 @@ import Testing
             #expect(annotations.labels == all.labels && annotations.warnings.isEmpty)
             #expect(Set(annotations.photos) == Set(all.photos))
             #expect(try BoxAnnotations(labels: all.labels, photos: all.photos).photos == annotations.photos)
-            let trainer = DetectorTrainer(
-                artwork: [:], photos: nil, annotations: annotations, configuration: boxConfiguration(steps: 1))
+            let trainer = DetectorTrainer(annotations: annotations, configuration: boxConfiguration(steps: 1))
             let detector = try ImageClassifier(trainer.train().model)
             #expect(try detector.evaluate(on: annotations).metrics.objectCount == 12)
         }
@@ -240,7 +239,7 @@ import Testing
             #expect(training.photos == all.photos && validation.photos == other.photos)
             func result(_ validation: BoxAnnotations) throws -> TrainingResult {
                 try DetectorTrainer(
-                    artwork: [:], photos: nil, annotations: training, validation: validation,
+                    annotations: training, validation: validation,
                     configuration: boxConfiguration(steps: 1)
                 ).train(onEvent: { _ in }, shouldStop: { false })
             }

@@ -279,7 +279,7 @@ import Testing
                 photos: others.filter { photo in !photo.objects.contains { $0.label == "frame" } })
             try #require(validation.usedLabels == ["disc"])
             let result = try DetectorTrainer(
-                artwork: [:], photos: nil, annotations: training, validation: validation,
+                annotations: training, validation: validation,
                 configuration: boxConfiguration(steps: 1)
             ).train()
             for logo in try #require(result.model.detector).logos {
@@ -298,9 +298,7 @@ import Testing
             var configuration = boxConfiguration(steps: 1)
             configuration.validation = .none
             configuration.memoryLimit = count * 140 * 100 * 3
-            let result = try DetectorTrainer(
-                artwork: [:], photos: nil, annotations: annotations, configuration: configuration
-            ).train(
+            let result = try DetectorTrainer(annotations: annotations, configuration: configuration).train(
                 onEvent: { if case .epoch = $0 { try? FileManager.default.removeItem(at: folder) } },
                 shouldStop: { false })
             #expect(result.ending == .tooFewReadablePhotos && result.photoError != nil)

@@ -25,7 +25,7 @@ import Testing
                 configuration.threads = 1
                 configuration.validation = .fraction(0.4)
                 return try DetectorTrainer(
-                    artwork: [:], photos: nil, annotations: annotations, configuration: configuration,
+                    annotations: annotations, configuration: configuration,
                     checkpoints: checkpoints
                 ).train(onEvent: onEvent, shouldStop: shouldStop)
             }
@@ -71,7 +71,7 @@ import Testing
                 var portions: [Int] = []
                 do {
                     let result = try DetectorTrainer(
-                        artwork: [:], photos: nil, annotations: annotations, configuration: configuration,
+                        annotations: annotations, configuration: configuration,
                         checkpoints: checkpoints
                     ).train(
                         onEvent: { if case .scanning(let done, _) = $0 { portions.append(done) } },

@@ -332,7 +332,7 @@ import Testing
             var configuration = DetectorConfiguration()
             configuration.hyperparameters = hyperparameters
             let trainer = DetectorTrainer(
-                artwork: ["cross": [try writeCross(to: scratch)]], photos: nil, configuration: configuration)
+                artwork: ["cross": [try writeCross(to: scratch)]], configuration: configuration)
             let error = #expect(throws: ImprintError.self) { try trainer.train() }
             guard case .invalidSetting(name, _, _) = error else {
                 Issue.record("\(String(describing: error))")
@@ -351,7 +351,7 @@ import Testing
             ),
         ] as [([String: [Artwork]], String)])
     func missingArtwork(artwork: [String: [Artwork]], message: String) {
-        let error = #expect(throws: ImprintError.self) { try DetectorTrainer(artwork: artwork, photos: nil).train() }
+        let error = #expect(throws: ImprintError.self) { try DetectorTrainer(artwork: artwork).train() }
         #expect(error?.description == message)
     }
 

@@ -134,7 +134,7 @@ import Testing
                 steps: $0, learningRate: 1e-3, composites: 0.5, hardNegatives: 0.25, background: 0.25, mined: 0,
                 located: 0)
         }
-        let result = try DetectorTrainer(artwork: artwork, photos: nil, configuration: configuration).train(
+        let result = try DetectorTrainer(artwork: artwork, configuration: configuration).train(
             onEvent: { if case .batch(let batch) = $0 { fractions.append(batch.fractionOfRun) } }, shouldStop: { false }
         )
         #expect(fractions == [0.25, 0.5, 0.75, 1])
