@@ -1,5 +1,5 @@
 /// The supervision of a photo: a label that it has, or one that it does not have.
-enum Evidence: Hashable, Sendable {
+enum Supervision: Hashable, Sendable {
     /// The photo has the label.
     case isLabel(String)
     /// The photo does not have the label.
@@ -22,14 +22,14 @@ enum Evidence: Hashable, Sendable {
 ///
 /// The photo itself is not stored.
 struct Example: Sendable {
-    let evidence: Evidence
+    let supervision: Supervision
     /// The features of each view, [positions, channels].
     let views: [[Float]]
 
     var byteCount: Int { views.reduce(0) { $0 + $1.count * MemoryLayout<Float>.stride } }
 }
 
-extension [Evidence] {
+extension [Supervision] {
     /// The labels that photos have, in the order of their first photos.
     var positiveLabels: [String] {
         var seen: Set<String> = []

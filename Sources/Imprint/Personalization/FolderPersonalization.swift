@@ -79,7 +79,7 @@ extension PersonalizationSession {
     ) throws -> PersonalizationResult {
         let clock = RunClock()
         let photos = photosInTurn(folder, corrections)
-        try checkLabels(of: photos.map(\.evidence))
+        try checkLabels(of: photos.map(\.supervision))
         var cache = SavedCache(try cacheFile.map(openCache), clock)
         do {
             return try learn(photos, folder, &cache, clock, control, onProgress)
@@ -93,7 +93,7 @@ extension PersonalizationSession {
 
     /// Learns from photos, and adds their features to the cache.
     private func learn(
-        _ photos: [(photo: URL, evidence: Evidence)], _ folder: ImageFolder?, _ cache: inout SavedCache,
+        _ photos: [(photo: URL, supervision: Supervision)], _ folder: ImageFolder?, _ cache: inout SavedCache,
         _ clock: RunClock, _ control: PersonalizationControl, _ onProgress: (_ done: Int, _ of: Int) -> Void
     ) throws -> PersonalizationResult {
         let limit = configuration.timeLimit?.seconds ?? .infinity
@@ -135,12 +135,12 @@ extension PersonalizationSession {
     /// Returns the photos of the folder and the corrections, in turn over the labels.
     private func photosInTurn(
         _ folder: ImageFolder?, _ corrections: [(photo: URL, isNot: String)]
-    ) -> [(photo: URL, evidence: Evidence)] {
+    ) -> [(photo: URL, supervision: Supervision)] {
         let labelled = folder.map { folder in
-            folder.items.map { (photo: $0.url, evidence: Evidence.isLabel(folder.labels[$0.label])) }
+            folder.items.map { (photo: $0.url, supervision: Supervision.isLabel(folder.labels[$0.label])) }
         }
         return interleaved(
-            (labelled ?? []) + corrections.map { (photo: $0.photo, evidence: Evidence.isNot($0.isNot)) })
+            (labelled ?? []) + corrections.map { (photo: $0.photo, supervision: Supervision.isNot($0.isNot)) })
     }
 
     private func openCache(_ file: URL) throws -> FeatureCache {
@@ -170,7 +170,7 @@ extension PersonalizationSession {
     ///   extraction or `completed`.
     /// - Throws: `CancellationError`, and errors other than those of unreadable photos.
     private func extractFeatures(
-        of photos: [(photo: URL, evidence: Evidence)], _ folder: ImageFolder?, _ cache: inout SavedCache,
+        of photos: [(photo: URL, supervision: Supervision)], _ folder: ImageFolder?, _ cache: inout SavedCache,
         _ control: PersonalizationControl, isTimeUp: () -> Bool, _ onProgress: (_ done: Int, _ of: Int) -> Void
     ) throws -> (examples: [Example], skipped: [SkippedImage], readCount: Int, ending: PersonalizationResult.Ending) {
         var (examples, skipped): ([Example], [SkippedImage]) = ([], [])
@@ -235,24 +235,25 @@ extension PersonalizationSession {
     ///
     /// A limit may omit all readable photos of a label, but not its corrections.
     private func learnable(_ examples: [Example], _ folder: ImageFolder?) -> [Example] {
-        let missing = Set(folder?.labels ?? []).subtracting(classifier.labels + examples.map(\.evidence).positiveLabels)
-        return examples.filter { !missing.contains($0.evidence.label) }
+        let missing = Set(folder?.labels ?? []).subtracting(
+            classifier.labels + examples.map(\.supervision).positiveLabels)
+        return examples.filter { !missing.contains($0.supervision.label) }
     }
 
     /// Returns the example of each photo, from the cache if possible, or the reason why it cannot be read.
     private func features(
-        _ photos: [(photo: URL, evidence: Evidence)], _ store: FeatureCache?, _ workers: Workers
+        _ photos: [(photo: URL, supervision: Supervision)], _ store: FeatureCache?, _ workers: Workers
     ) throws -> [Result<Example, ImageError>] {
         let outcomes = try workers.parallelMap(photos.count) {
             index throws -> (newName: String?, outcome: Result<Example, ImageError>) in
-            let (photo, evidence) = photos[index]
+            let (photo, supervision) = photos[index]
             // A photo that cannot be read has no name; decoding it reports the error.
             let name = store == nil ? nil : FeatureCache.name(of: photo)
             if let name, let views = store?.features(name) {
-                return (nil, .success(Example(evidence: evidence, views: views)))
+                return (nil, .success(Example(supervision: supervision, views: views)))
             }
             do {
-                return (name, .success(try example(.file(photo), evidence)))
+                return (name, .success(try example(.file(photo), supervision)))
             } catch let error as ImageError {
                 return (name, .failure(error))
             }
@@ -295,11 +296,12 @@ private struct SavedCache {
 }
 
 /// Returns the photos in turn over the labels: the first photo of each label, then the second of each, and so on.
-private func interleaved(_ photos: [(photo: URL, evidence: Evidence)]) -> [(photo: URL, evidence: Evidence)] {
-    var turns: [Evidence: Int] = [:]
+private func interleaved(_ photos: [(photo: URL, supervision: Supervision)]) -> [(photo: URL, supervision: Supervision)]
+{
+    var turns: [Supervision: Int] = [:]
     let numbered = photos.enumerated().map { index, photo in
-        defer { turns[photo.evidence, default: 0] += 1 }
-        return (turn: turns[photo.evidence, default: 0], index: index)
+        defer { turns[photo.supervision, default: 0] += 1 }
+        return (turn: turns[photo.supervision, default: 0], index: index)
     }
     return numbered.sorted { ($0.turn, $0.index) < ($1.turn, $1.index) }.map { photos[$0.index] }
 }

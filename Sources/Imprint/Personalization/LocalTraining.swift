@@ -78,7 +78,7 @@ package final class LocalTraining: Sendable {
         var (correct, loss) = (0, 0.0)
         for example in examples {
             let scores = confidences(example.views[0])
-            guard let label = base.labels.firstIndex(of: example.evidence.label) else { continue }
+            guard let label = base.labels.firstIndex(of: example.supervision.label) else { continue }
             if scores.indices.max(by: { scores[$0] < scores[$1] }) == label { correct += 1 }
             loss -= log(Double(max(scores[label], .leastNormalMagnitude)))
         }

@@ -193,21 +193,22 @@ public final class PersonalizationSession: Sendable {
 
     /// Checks the labels of further photos and corrections, before the session reads the photos.
     /// - Throws: `ImprintError.unknownLabel` or `ImprintError.cannotAddLabel`.
-    func checkLabels(of evidence: [Evidence]) throws(ImprintError) {
+    func checkLabels(of supervision: [Supervision]) throws(ImprintError) {
         let data = history.withLock { $0.data }
-        _ = try PersonalizationTrainer.newLabels(of: data.examples.map(\.evidence) + evidence, base, data.initial)
+        _ = try PersonalizationTrainer.newLabels(of: data.examples.map(\.supervision) + supervision, base, data.initial)
     }
 
     /// Adds a photo and trains.
-    private func add(_ photo: ImageSource, _ evidence: Evidence) throws {
-        try checkLabels(of: [evidence])
-        try add([example(photo, evidence)])
+    private func add(_ photo: ImageSource, _ supervision: Supervision) throws {
+        try checkLabels(of: [supervision])
+        try add([example(photo, supervision)])
     }
 
     /// Extracts the features of a photo.
-    func example(_ photo: ImageSource, _ evidence: Evidence) throws -> Example {
+    func example(_ photo: ImageSource, _ supervision: Supervision) throws -> Example {
         Example(
-            evidence: evidence, views: try base.runtime.features(of: photo, blocks: configuration.blocks, views: views)
+            supervision: supervision,
+            views: try base.runtime.features(of: photo, blocks: configuration.blocks, views: views)
         )
     }
 

@@ -21,25 +21,25 @@ struct PersonalizationTrainer {
         self.data = data
         self.configuration = configuration
         model = base.model
-        newLabels = try Self.newLabels(of: data.examples.map(\.evidence), base, data.initial)
+        newLabels = try Self.newLabels(of: data.examples.map(\.supervision), base, data.initial)
         outputs = model.headLabels + (data.initial?.addedLabels ?? []) + newLabels
     }
 
     /// Returns the labels that photos add to a model, in the order of the first photo of each.
     /// - Parameters:
-    ///   - evidence: The labels of all photos and corrections.
+    ///   - supervision: The supervision of all photos and corrections.
     ///   - base: The model.
     ///   - initial: The personalization of the model; nil for none.
     /// - Throws: `ImprintError.unknownLabel` if neither the model nor a photo has the label of a correction, `ImprintError.cannotAddLabel` if
     ///   photos cannot add labels to the model.
     static func newLabels(
-        of evidence: [Evidence], _ base: ImageClassifier, _ initial: Personalization?
+        of supervision: [Supervision], _ base: ImageClassifier, _ initial: Personalization?
     ) throws(ImprintError) -> [String] {
         let known = base.model.labels + (initial?.addedLabels ?? [])
         // A correction may precede the first photo of its label.
-        let new = evidence.positiveLabels.filter { !known.contains($0) }
+        let new = supervision.positiveLabels.filter { !known.contains($0) }
         let all = Set(known + new)
-        if let unknown = evidence.first(where: { !all.contains($0.label) }) {
+        if let unknown = supervision.first(where: { !all.contains($0.label) }) {
             throw .unknownLabel(unknown.label, known: known)
         }
         if let label = new.first, !base.learnsNewLabels { throw .cannotAddLabel(label, known: known) }
@@ -98,7 +98,7 @@ struct PersonalizationTrainer {
 
     /// The outputs whose columns change: the outputs of the examples' labels, or all outputs if an example shows none of the detector's logos.
     private var trainedOutputs: [Int] {
-        let labels = Set(data.examples.map(\.evidence.label))
+        let labels = Set(data.examples.map(\.supervision.label))
         if !labels.isSubset(of: outputs) { return Array(outputs.indices) }
         return outputs.indices.filter { labels.contains(outputs[$0]) }
     }
@@ -151,7 +151,7 @@ struct PersonalizationTrainer {
                     })
             } ?? (0..<channels).map { _ in 0 }
         return newLabels.map { label in
-            let ofLabel = zip(data.examples, features).filter { $0.0.evidence == .isLabel(label) }
+            let ofLabel = zip(data.examples, features).filter { $0.0.supervision == .isLabel(label) }
             let center = mean(ofLabel.flatMap(\.1))
             let difference = zip(center, common).map { $0 - $1 }
             let scale = meanNorm / max(norm(difference), 1e-12)
@@ -182,8 +182,8 @@ struct PersonalizationTrainer {
     private var samples: [PersonalizationSample] {
         let share = 1 / Float(data.examples.count)
         return data.examples.flatMap { example in
-            let label = outputs.firstIndex(of: example.evidence.label) ?? outputs.count
-            let target: PersonalizationSample.Target = example.evidence.isPositive ? .label(label) : .not(label)
+            let label = outputs.firstIndex(of: example.supervision.label) ?? outputs.count
+            let target: PersonalizationSample.Target = example.supervision.isPositive ? .label(label) : .not(label)
             return example.views.map { view in
                 PersonalizationSample(features: view, target: target, weight: share / Float(example.views.count))
             }
@@ -232,14 +232,14 @@ extension PersonalizationTrainer {
             return examples.count { example in
                 let scores = confidences(example.views[0])
                 let best = labels.indices.max { scores[$0] < scores[$1] }.map { labels[$0] }
-                return (best == example.evidence.label) == example.evidence.isPositive
+                return (best == example.supervision.label) == example.supervision.isPositive
             }
         }
         // Folds are assigned round-robin within each label, because examples may be interleaved by label.
-        var seen: [Evidence: Int] = [:]
+        var seen: [Supervision: Int] = [:]
         let foldOfExample = examples.map { example in
-            defer { seen[example.evidence, default: 0] += 1 }
-            return seen[example.evidence, default: 0] % folds
+            defer { seen[example.supervision, default: 0] += 1 }
+            return seen[example.supervision, default: 0] % folds
         }
         // Without its only photo, a label could not be trained.
         guard seen.allSatisfy({ !$0.key.isPositive || $0.value > 1 }) else { return nil }
@@ -263,7 +263,7 @@ extension PersonalizationSession.TrainingData {
     var record: Personalization.Record {
         var record = initial?.record ?? Personalization.Record(examples: [:])
         for example in examples {
-            switch example.evidence {
+            switch example.supervision {
             case .isLabel(let label): record.examples[label, default: 0] += 1
             case .isNot(let label): record.corrections[label, default: 0] += 1
             }

@@ -19,10 +19,10 @@ extension PersonalizationSession {
         /// Removes the examples and the initial change of a label.
         /// - Returns: The step that reverts the change.
         mutating func forget(_ label: String) -> UndoStep {
-            let removed = examples.enumerated().filter { $0.element.evidence.label == label }
+            let removed = examples.enumerated().filter { $0.element.supervision.label == label }
             let step = UndoStep(
                 initial: initial, addedCount: 0, removed: removed.map { (index: $0.offset, example: $0.element) })
-            examples.removeAll { $0.evidence.label == label }
+            examples.removeAll { $0.supervision.label == label }
             initial = initial?.without(label)
             return step
         }

@@ -317,13 +317,13 @@ import Testing
         try check(configuration) { session in
             let count = try session.base.runtime.featureCount(blocks: 0)
             let features = [Float](repeating: 1e10, count: count)
-            try session.add([Example(evidence: .isLabel("stripes"), views: [features])])
+            try session.add([Example(supervision: .isLabel("stripes"), views: [features])])
         }
         configuration.blocks = 1
         try check(configuration) { session in
             let count = try session.base.runtime.featureCount(blocks: 1)
             let features = [Float](repeating: .infinity, count: count)
-            try session.add([Example(evidence: .isLabel("left"), views: [features])])
+            try session.add([Example(supervision: .isLabel("left"), views: [features])])
         }
     }
 
