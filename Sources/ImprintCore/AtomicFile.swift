@@ -16,7 +16,7 @@ package enum AtomicFile {
 
         /// Appends an array of bytes.
         /// - Throws: `FileError.cannotWrite`, for example if the disk is full.
-        public borrowing func write(_ bytes: [UInt8]) throws(FileError) {
+        package borrowing func write(_ bytes: [UInt8]) throws(FileError) {
             let code = bytes.withUnsafeBytes { failure(writing: $0) }
             if let code { throw .cannotWrite(path, errno: code) }
         }

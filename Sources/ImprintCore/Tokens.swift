@@ -7,8 +7,8 @@ package func randomToken(words: Int) -> String {
     }.joined()
 }
 
-/// Compares two strings in constant time.
-package func equal(_ found: String, _ expected: String) -> Bool {
+/// Returns whether two strings are equal, in a time that depends only on their lengths.
+package func isEqualInConstantTime(_ found: String, _ expected: String) -> Bool {
     let (found, expected) = (Array(found.utf8), Array(expected.utf8))
     guard found.count == expected.count else { return false }
     return zip(found, expected).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0

@@ -101,7 +101,9 @@ struct AccessControl: Sendable {
         if let token {
             let scheme = "bearer "
             let value = head.fields["authorization"] ?? ""
-            guard value.lowercased().hasPrefix(scheme), equal(String(value.dropFirst(scheme.count)), token) else {
+            guard value.lowercased().hasPrefix(scheme),
+                isEqualInConstantTime(String(value.dropFirst(scheme.count)), token)
+            else {
                 throw HTTPError(
                     .unauthorized, "the request has no valid token, expected the header Authorization: Bearer TOKEN",
                     fields: ["WWW-Authenticate": "Bearer"])

@@ -18,7 +18,7 @@ struct Access: Sendable {
     /// Returns the response to a rejected request or to one with a token; nil to allow the request.
     func authorize(_ request: HTTPRequest) -> HTTPResponse? {
         if let token = request.query.first(where: { $0.name == "token" })?.value {
-            guard request.method == .GET, request.path == "/", equal(token, self.token) else {
+            guard request.method == .GET, request.path == "/", isEqualInConstantTime(token, self.token) else {
                 return Self.rejection(of: request)
             }
             return .home(settingCookie: "\(cookie)=\(secret); HttpOnly; SameSite=Strict; Path=/")
@@ -50,7 +50,7 @@ extension HTTPRequest {
         return cookies.contains { cookie in
             guard cookie.hasPrefix("\(name)=") else { return false }
             let value = String(cookie.dropFirst(name.count + 1))
-            return values.reduce(false) { equal(value, $1) || $0 }
+            return values.reduce(false) { isEqualInConstantTime(value, $1) || $0 }
         }
     }
 

@@ -63,7 +63,7 @@ package final class SharedAccess: Sendable {
     /// Returns the cookie's value for a device with the valid token, which is used up; nil for other tokens.
     private func exchange(_ token: String, _ device: String) -> String? {
         state.withLock {
-            guard let expected = $0.token, equal(token, expected) else { return nil }
+            guard let expected = $0.token, isEqualInConstantTime(token, expected) else { return nil }
             let secret = randomToken(words: 4)
             $0.token = nil
             $0.secrets.insert(secret)
