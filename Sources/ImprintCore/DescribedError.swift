@@ -10,12 +10,6 @@ extension DescribedError {
     public var errorDescription: String? { description }
 }
 
-/// Returns a value for a message, such as "0" for both 0 and 0.0: a whole number has no fraction, as a person types it.
-package func messageText(_ value: Any) -> String {
-    let text = "\(value)"
-    return value is any BinaryFloatingPoint && text.hasSuffix(".0") ? String(text.dropLast(2)) : text
-}
-
 extension String {
     /// The text with a full stop at its end.
     package var sentence: String { hasSuffix(".") ? self : self + "." }
