@@ -59,9 +59,6 @@ extension Classification {
     /// If no classification of an image reaches its threshold, treat the image as showing none of the labels.
     public var reachesThreshold: Bool? { threshold.map { Double(confidence) >= $0 } }
 
-    /// Whether the classification has a precision–recall curve.
-    public var hasPrecisionRecallCurve: Bool { !precisionRecallCurve.isEmpty }
-
     /// Returns whether the classification meets a minimum precision at the operating point for the given recall.
     ///
     /// The operating point is the highest threshold of the curve at which the recall is at least `recall`. The result is true if the

@@ -98,10 +98,9 @@ import Testing
     @Test("Classifications without a curve meet no minimum, and have no threshold to reach")
     func withoutCurve() {
         let classification = Classification(label: "logo", confidence: 1)
-        #expect(!classification.hasPrecisionRecallCurve && classification.reachesThreshold == nil)
+        #expect(classification.precisionRecallCurve.isEmpty && classification.reachesThreshold == nil)
         #expect(!classification.hasMinimumPrecision(0, forRecall: 0))
         #expect(!classification.hasMinimumRecall(0, forPrecision: 0))
-        #expect(self.classification(0.75).hasPrecisionRecallCurve)
         #expect(self.classification(0.75).reachesThreshold == true)
         #expect(self.classification(0.7).reachesThreshold == false)
     }
@@ -115,7 +114,7 @@ import Testing
         let read = try JSONDecoder().decode(Classification.self, from: data)
         #expect(read == classification(0.5) && read.hashValue == classification(0.5).hashValue)
         #expect(read != classification(0.25) && read != Classification(label: "other", confidence: 0.5))
-        #expect(!read.hasPrecisionRecallCurve)
+        #expect(read.precisionRecallCurve.isEmpty)
     }
 
     @Test(

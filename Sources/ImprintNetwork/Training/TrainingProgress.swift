@@ -55,19 +55,19 @@ public struct TrainingProgress: Codable, Hashable, Sendable {
     public private(set) var startAccuracy: Float?
     /// The validation loss of the best round on the readable validation photos, measured again after some became unreadable; nil if the
     /// loss in `history` is still comparable.
-    public package(set) var bestLoss: Float?
+    package var bestLoss: Float?
     /// The mean average precision of the best round, measured again together with `bestLoss`; nil without boxes in the validation set.
-    public package(set) var bestAveragePrecision: Float?
+    package var bestAveragePrecision: Float?
     /// Whether photos became unreadable, after which a resumed run validates the best round again; nil in older checkpoints.
-    public package(set) var hasUnreadablePhotos: Bool?
+    package var hasUnreadablePhotos: Bool?
     /// The first round (from 0) whose validation loss is comparable with the latest: the first after the images changed.
-    public package(set) var firstComparable = 0
+    package var firstComparable = 0
     /// The duration of the run.
     public package(set) var seconds: Double = 0
     /// The time spent in completed rounds.
     public package(set) var secondsInRounds: Double = 0
     /// The time spent in the current round.
-    public package(set) var secondsInRound: Double = 0
+    package var secondsInRound: Double = 0
     /// Whether a new run with the same hyperparameters and data gives the same result, because this run was not resumed with other images,
     /// another number of rounds, or a patience with which it would have ended earlier.
     public package(set) var isRepeatable = true

@@ -74,11 +74,11 @@ public struct RecipeDecision: Codable, Hashable, Sendable {
     /// The minimum accuracy on held-out photos at which the head suffices without fine-tuning, 0…1.
     public static let sufficientAccuracy = 0.99
     /// The tolerated drop in accuracy on mirrored photos, relative to other new photos.
-    public static let mirrorTolerance = 0.1
+    static let mirrorTolerance = 0.1
     /// The evidence spread below which objects count as small.
-    public static let smallObjectSpread = 0.75
+    static let smallObjectSpread = 0.75
     /// The accuracy of the head below which `showsSmallObjects` can be true.
-    public static let smallObjectAccuracy = 0.9
+    static let smallObjectAccuracy = 0.9
 
     /// The recipe that was chosen or requested; not `.automatic`.
     public let recipe: ClassifierRecipe
