@@ -40,61 +40,71 @@ struct ChosenRecipe {
         try processes?.checkSame([("base models", digest ?? "none")])
         guard let (base, recipe) = start else { return nil }
         var configuration = configuration
-        let given = configuration.givenHyperparameters
+        let given = GivenHyperparameters(configuration)
         // Set before the photos are read, because training reuses the photos of the measurement.
-        if !given.contains(.batchSize) { configuration.hyperparameters.batchSize = Self.batchSize }
-        let epochs = given.contains(.epochs) ? configuration.epochs : nil
-        let augmentation = given.contains(.augmentation) ? configuration.augmentation : nil
-        if recipe == .head, let augmentation, augmentation != .none {
+        if !given.names.contains(.batchSize) { configuration.hyperparameters.batchSize = Self.batchSize }
+        if recipe == .head, let augmentation = given.augmentation, augmentation != .none {
             throw ImprintError.invalidSetting(
                 name: "augmentation", found: "\(augmentation)",
                 expected: "none for the recipe head, which trains the head on features that are computed once")
         }
         if let stored = try processes.failTogether({ try Self.decision(in: store, base, recipe) }) {
             var resumed = stored
-            if let epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
+            if let epochs = given.epochs, resumed.recipe == .fineTuning { resumed.epochs = epochs }
             (decision, original) = (resumed, stored)
             (probe, secondsOfProbe) = (nil, 0)
         } else {
-            let clock = RunClock()
-            var measuring = configuration
-            measuring.start = .base(base, trainableLayers: .head)
-            measuring.hyperparameters.augmentation = .none
-            if source.isMultiLabel { measuring.isMultiLabel = true }
-            let start = try processes.failTogether {
-                try measuring.startingPoint(labels: source.labels, addsBias: true)
-            }
-            guard let extractor = start.featureExtractor else {
-                throw ImprintError.noHead(network: base.network.name)
-            }
-            // The share of the photos whose features are computed.
-            var done: Double = 0
-            let probe = try RecipeProbe(
-                source, measuring, start: start, extractor: extractor,
-                onEvent: { event in
-                    if case .computingFeatures(let count, let total) = event { done = Double(count) / Double(total) }
-                    onEvent(event)
-                },
-                checkContinues: {
-                    if shouldStop() { throw ImprintError.stoppedTooEarly(checkpoint: nil) }
-                    guard let limit = configuration.timeLimit?.seconds, done > 0, done < 1, clock.seconds > limit else {
-                        return
-                    }
-                    throw ImprintError.timeLimitTooShort(seconds: limit, expected: clock.seconds / done)
-                })
-            let measured = RecipeDecision(
-                recipe, probe.evidence,
-                secondsPerEpoch: probe.secondsPerPhoto * Self.trainingCost * Double(probe.evidence.trainingPhotos),
-                secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
-                epochs: epochs, augmentation: augmentation,
-                given: augmentation == Augmentation.none ? given.subtracting([.augmentation]) : given,
-                isMultiLabel: measuring.isMultiLabel)
-            // It depends on the speed of a process.
-            decision = try processes?.broadcast(encoding: measured) ?? measured
-            original = decision
-            (self.probe, secondsOfProbe) = (probe, clock.seconds)
+            let measured = try Self.measure(
+                source, configuration, base, recipe, given: given, onEvent: onEvent, shouldStop: shouldStop)
+            (decision, original) = (measured.decision, measured.decision)
+            (probe, secondsOfProbe) = (measured.probe, measured.seconds)
         }
-        self.configuration = configuration.applying(decision, original: original, base, given: given)
+        self.configuration = configuration.applying(decision, original: original, base, given: given.names)
+    }
+
+    /// Measures the photos, and chooses the recipe.
+    /// - Returns: The recipe, the measurements, and their duration.
+    private static func measure(
+        _ source: any TrainingSource, _ configuration: ClassifierConfiguration, _ base: ModelFile,
+        _ recipe: ClassifierRecipe, given: GivenHyperparameters, onEvent: (TrainingEvent) -> Void,
+        shouldStop: () -> Bool
+    ) throws -> (decision: RecipeDecision, probe: RecipeProbe, seconds: Double) {
+        let clock = RunClock()
+        let processes = configuration.processes
+        var measuring = configuration
+        measuring.start = .base(base, trainableLayers: .head)
+        measuring.hyperparameters.augmentation = .none
+        if source.isMultiLabel { measuring.isMultiLabel = true }
+        let start = try processes.failTogether {
+            try measuring.startingPoint(labels: source.labels, addsBias: true)
+        }
+        guard let extractor = start.featureExtractor else {
+            throw ImprintError.noHead(network: base.network.name)
+        }
+        // The share of the photos whose features are computed.
+        var done: Double = 0
+        let probe = try RecipeProbe(
+            source, measuring, start: start, extractor: extractor,
+            onEvent: { event in
+                if case .computingFeatures(let count, let total) = event { done = Double(count) / Double(total) }
+                onEvent(event)
+            },
+            checkContinues: {
+                if shouldStop() { throw ImprintError.stoppedTooEarly(checkpoint: nil) }
+                guard let limit = configuration.timeLimit?.seconds, done > 0, done < 1, clock.seconds > limit else {
+                    return
+                }
+                throw ImprintError.timeLimitTooShort(seconds: limit, expected: clock.seconds / done)
+            })
+        let decision = RecipeDecision(
+            recipe, probe.evidence,
+            secondsPerEpoch: probe.secondsPerPhoto * trainingCost * Double(probe.evidence.trainingPhotos),
+            secondsLeft: configuration.timeLimit.map { $0.seconds - clock.seconds },
+            epochs: given.epochs, augmentation: given.augmentation,
+            given: given.augmentation == Augmentation.none ? given.names.subtracting([.augmentation]) : given.names,
+            isMultiLabel: measuring.isMultiLabel)
+        // It depends on the speed of a process.
+        return (try processes?.broadcast(encoding: decision) ?? decision, probe, clock.seconds)
     }
 
     /// The batch size of a recipe: batches of 32 photos need 2.3 GB instead of 1.3 GB for EfficientNet-Lite0.
@@ -136,6 +146,21 @@ struct ChosenRecipe {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         return String(decoding: try encoder.encode(original), as: UTF8.self)
+    }
+}
+
+/// The hyperparameters of a configuration that a recipe must not choose.
+private struct GivenHyperparameters {
+    let names: Set<RecipeHyperparameter>
+    /// The number of epochs; nil if the recipe chooses it.
+    let epochs: Int?
+    /// The data augmentation; nil if the recipe chooses it.
+    let augmentation: Augmentation?
+
+    init(_ configuration: ClassifierConfiguration) {
+        names = configuration.givenHyperparameters
+        epochs = names.contains(.epochs) ? configuration.epochs : nil
+        augmentation = names.contains(.augmentation) ? configuration.augmentation : nil
     }
 }
 
