@@ -189,13 +189,9 @@ public struct Audit: Sendable {
         validationImages = count(of: .validation)
         testImages = count(of: .test)
         ignored = sources.reduce(0) { $0 + $1.ignored.count }
-        var orientations: [Orientation: Int] = [:]
-        var profiles: [String: Int] = [:]
-        for facts in distinct.compactMap({ photos[$0].facts }) {
-            orientations[facts.orientation, default: 0] += 1
-            profiles[facts.colorProfile ?? "none", default: 0] += 1
-        }
-        (self.orientations, self.profiles) = (orientations, profiles)
+        let facts = distinct.compactMap { photos[$0].facts }
+        orientations = Dictionary(facts.map { ($0.orientation, 1) }, uniquingKeysWith: +)
+        profiles = Dictionary(facts.map { ($0.colorProfile ?? "none", 1) }, uniquingKeysWith: +)
         let similarPhotos = SimilarPhotos(
             copies: groups.copies.compactMap(withoutShared),
             nearDuplicates: groups.nearDuplicates.compactMap(withoutShared),
@@ -209,16 +205,9 @@ public struct Audit: Sendable {
         objects = boxes.first?.objects ?? []
         // A detector sees the whole photo.
         let single = distinct.flatMap { photos[$0].warnings }.filter { boxes.isEmpty || $0.kind != .outsideCrop }
-        let similar = (similarLabels(in: names) + transposedLabels(in: names)).map { labels in
-            Finding(kind: .similarLabels, files: [], reason: quotedLookalikes(labels).joined(separator: ", "))
-        }
         let failures = distinct.compactMap { photos[$0].failure }
-        let trainingBoxes = boxes.first?.findings ?? []
-        let known = Set(trainingBoxes)
-        var found = similar + Self.untrainedLabels(labels) + Self.findings(shared, photos)
-        found += Self.findings(failures + single, similarPhotos, photos) + trainingBoxes
-        // Few objects are enough to validate, and a photo of both sets is reported once.
-        found += boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !known.contains($0) }
+        var found = Self.similarLabelFindings(names) + Self.untrainedLabels(labels) + Self.findings(shared, photos)
+        found += Self.findings(failures + single, similarPhotos, photos) + Self.findings(boxes)
         if parts.contains(where: { $0 != DatasetPart.training.rawValue }) {
             let depth = BoxAnnotations.commonFolder(of: photos.map(\.url.displayComponents)).count
             for index in found.indices { found[index].commonFolderDepth = depth }
@@ -253,6 +242,22 @@ public struct Audit: Sendable {
                     ? "in the \(DatasetPart.training) and the \(DatasetPart.validation) set"
                     : "\(text(labels.0)) for training, \(text(labels.1)) for validation")
         }
+    }
+
+    /// Returns the findings about labels that probably mean the same.
+    private static func similarLabelFindings(_ names: [String]) -> [Finding] {
+        (similarLabels(in: names) + transposedLabels(in: names)).map { labels in
+            Finding(kind: .similarLabels, files: [], reason: quotedLookalikes(labels).joined(separator: ", "))
+        }
+    }
+
+    /// Returns the findings about the boxes of all sources, the first of which is for training.
+    private static func findings(_ boxes: [BoxAudit]) -> [Finding] {
+        let training = boxes.first?.findings ?? []
+        let known = Set(training)
+        // Few objects are enough to validate, and a photo of both sets is reported once.
+        return training
+            + boxes.dropFirst().flatMap(\.findings).filter { $0.kind != .fewObjects && !known.contains($0) }
     }
 
     /// Returns the findings about labels that only validation and test photos have.

@@ -28,31 +28,15 @@ struct Scene {
         _ logo: Design, of artwork: Artwork, _ configuration: Compositor.Configuration, _ backdrops: Backdrops,
         _ random: inout RandomStream
     ) {
-        let size = Float(backdrops.size)
         let effects = artwork.effects
         self.effects = effects
         self.logo = logo
         ground = backdrops.canvas(&random)
 
-        // The diameter of the logo in pixels. A trial view at the origin gives the diameter at a scale of 1.
-        let span = random.logUniform(in: configuration.span) * size
-        let isRotated = random.chance(configuration.rotatedShare) && effects.contains(.rotation)
-        let rotation = isRotated ? random.uniform(in: -180...180) : random.normal() * 12
-        // A tilt of 38.7° shortens to 0.78; small tilts are most frequent.
-        let largestTilt: Float = effects.contains(.tilt) ? 38.7 : 0
-        let tilt = largestTilt * random.uniform() * random.uniform().squareRoot()
-        let axis = random.direction()
         let hull = logo.hull.isEmpty ? Design(DrawnLogo(fitting: [[.disc(center: .zero, radius: 1)]])).hull : logo.hull
-        func view(scale: Float, center: Point) -> View {
-            View(center: center, scale: scale, rotationDegrees: rotation, axis: axis, tiltDegrees: tilt)
-        }
-        let trial = Circle(enclosing: hull.map(view(scale: 1, center: .zero).pixel))
-        let scale = span / 2 / trial.radius
-        let room = span / 2...size - span / 2
-        let middle = Point(random.uniform(in: room), random.uniform(in: room))
-        let finalView = view(scale: scale, center: middle - trial.center * scale)
-        self.view = finalView
-        outline = hull.map(finalView.pixel)
+        let (view, middle, span) = Self.view(of: hull, in: Float(backdrops.size), configuration, effects, &random)
+        self.view = view
+        outline = hull.map(view.pixel)
         location = Composite.Location(x: middle.x, y: middle.y, span: span)
 
         let mainTone = logo.mainTone
@@ -63,25 +47,8 @@ struct Scene {
             random.chance(configuration.originalShare) ? .original : random.chance(0.65) ? .mono : .recolored
         let style = artwork.keepsOriginalColors || !effects.contains(.inks) ? .original : chosen
         let behind = ground.average(around: middle, radius: span / 2)
-        if random.chance(0.35) && effects.contains(.plates) {
-            let includesWordmark = !wordmark.isEmpty && random.chance(0.6)
-            let plate =
-                includesWordmark
-                ? Plate(.sign(enclosing: logo.hull + wordmark.flatMap(\.corners), &random), &random) : Plate(&random)
-            // Paper, card and stickers are mostly white or almost white.
-            let isPale = random.chance(0.45)
-            let luminance = isPale ? random.uniform(in: 0.85...1) : random.uniform()
-            var color = Color.random(
-                luminance: luminance, saturation: isPale ? random.uniform(in: 0...0.15) : random.uniform(), &random)
-            let tones = artwork.tones
-            if style == .original, !tones.isEmpty, !tones[mainTone % tones.count].isVisible(on: color) {
-                color = .contrasting(
-                    with: tones[mainTone % tones.count], by: 0.35, saturation: random.uniform(in: 0...0.5), &random)
-            }
-            self.plate = (plate, color)
-        } else {
-            plate = nil
-        }
+        let hasPlate = random.chance(0.35) && effects.contains(.plates)
+        plate = hasPlate ? Self.plate(for: logo, wordmark, artwork, style, &random) : nil
         // On a busy background, the logo needs more contrast or a halo to be visible.
         let groundStandardDeviation = plate == nil ? behind.standardDeviation : 0
         inks = Inks(
@@ -100,6 +67,54 @@ struct Scene {
         let hasOccluder = random.chance(0.1) && effects.contains(.occluders)
         occluder = hasOccluder ? Occluder(location, &random) : nil
         camera = effects.contains(.camera) ? Camera(span: span, &random) : nil
+    }
+
+    /// Returns a random view in which the logo fits into the image.
+    /// - Parameters:
+    ///   - hull: The corners of the convex hull of the logo.
+    ///   - size: The side of the image in pixels.
+    /// - Returns: The view, and the centre and the diameter of the logo in pixels.
+    private static func view(
+        of hull: [Point], in size: Float, _ configuration: Compositor.Configuration, _ effects: SceneEffects,
+        _ random: inout RandomStream
+    ) -> (view: View, middle: Point, span: Float) {
+        let span = random.logUniform(in: configuration.span) * size
+        let isRotated = random.chance(configuration.rotatedShare) && effects.contains(.rotation)
+        let rotation = isRotated ? random.uniform(in: -180...180) : random.normal() * 12
+        // A tilt of 38.7° shortens to 0.78; small tilts are most frequent.
+        let largestTilt: Float = effects.contains(.tilt) ? 38.7 : 0
+        let tilt = largestTilt * random.uniform() * random.uniform().squareRoot()
+        let axis = random.direction()
+        func view(scale: Float, center: Point) -> View {
+            View(center: center, scale: scale, rotationDegrees: rotation, axis: axis, tiltDegrees: tilt)
+        }
+        // A trial view at the origin gives the diameter at a scale of 1.
+        let trial = Circle(enclosing: hull.map(view(scale: 1, center: .zero).pixel))
+        let scale = span / 2 / trial.radius
+        let room = span / 2...size - span / 2
+        let middle = Point(random.uniform(in: room), random.uniform(in: room))
+        return (view(scale: scale, center: middle - trial.center * scale), middle, span)
+    }
+
+    /// Returns a random plate behind the logo, and possibly its wordmark, and the colour of the plate.
+    private static func plate(
+        for logo: Design, _ wordmark: [Element], _ artwork: Artwork, _ style: Inks.Style, _ random: inout RandomStream
+    ) -> (plate: Plate, color: Color) {
+        let includesWordmark = !wordmark.isEmpty && random.chance(0.6)
+        let plate =
+            includesWordmark
+            ? Plate(.sign(enclosing: logo.hull + wordmark.flatMap(\.corners), &random), &random) : Plate(&random)
+        // Paper, card and stickers are mostly white or almost white.
+        let isPale = random.chance(0.45)
+        let luminance = isPale ? random.uniform(in: 0.85...1) : random.uniform()
+        var color = Color.random(
+            luminance: luminance, saturation: isPale ? random.uniform(in: 0...0.15) : random.uniform(), &random)
+        let (tones, mainTone) = (artwork.tones, logo.mainTone)
+        if style == .original, !tones.isEmpty, !tones[mainTone % tones.count].isVisible(on: color) {
+            color = .contrasting(
+                with: tones[mainTone % tones.count], by: 0.35, saturation: random.uniform(in: 0...0.5), &random)
+        }
+        return (plate, color)
     }
 
     private static func fillStyle(_ artwork: Artwork, _ random: inout RandomStream) -> FillStyle {

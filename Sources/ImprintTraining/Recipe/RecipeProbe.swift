@@ -31,18 +31,11 @@ struct RecipeProbe {
         extractor: ClassifierConfiguration.StartingPoint.Part, onEvent: (TrainingEvent) -> Void,
         checkContinues: () throws -> Void
     ) throws {
-        var clock = RunClock()
-        var secondsOfFeatures: Double = 0
-        var isComputing = false
+        var clock = FeatureClock()
         let images = try TrainingImages(
             source, configuration, start: start, earlier: nil,
             onEvent: { event in
-                if case .computingFeatures = event {
-                    // The time before the first event is for reading the photos.
-                    let lap = clock.lap()
-                    if isComputing { secondsOfFeatures += lap }
-                    isComputing = true
-                }
+                clock.record(event)
                 onEvent(event)
             }, checkContinues: checkContinues)
         guard let training = images.training as? FeatureLoader else {
@@ -50,7 +43,7 @@ struct RecipeProbe {
         }
         self.images = images
         let validation = images.validation as? FeatureLoader
-        let secondsPerPhoto = secondsOfFeatures / Double(training.count + (validation?.count ?? 0))
+        let secondsPerPhoto = clock.seconds / Double(training.count + (validation?.count ?? 0))
         self.secondsPerPhoto = configuration.processes?.broadcast(secondsPerPhoto) ?? secondsPerPhoto
         // Each process computes the rest itself.
         (head, evidence) = try configuration.processes.failTogether {
@@ -79,16 +72,27 @@ struct RecipeProbe {
                 fit.head, on: try mirrored.outputs(of: extractor, start.preprocessing, workers), mirrored.labels, loss)
             try checkContinues()
             let sample = try Sample(photos.validation ?? photos.training, count: Self.sampleSize) { $0 }
-            let spread = try extractor.beforePooling().map { maps in
-                fit.head.evidenceSpread(
-                    maps: try sample.outputs(of: maps, start.preprocessing, workers), cells: maps.network.output.pixels,
-                    means: fit.means)
-            }
+            let spread = try fit.evidenceSpread(over: sample, extractor, start.preprocessing, workers)
             let evidence = RecipeDecision.Evidence(
                 trainingPhotos: training.count, heldOutPhotos: fit.heldOut.count, headAccuracy: fit.heldOut.accuracy,
                 mirroredAccuracy: mirroredResult.accuracy, evidenceSpread: spread)
             return (fit.head, evidence)
         }
+    }
+}
+
+/// The time for computing features, without the time for reading the photos before.
+private struct FeatureClock {
+    private var clock = RunClock()
+    private var isComputing = false
+    private(set) var seconds: Double = 0
+
+    mutating func record(_ event: TrainingEvent) {
+        guard case .computingFeatures = event else { return }
+        // The time before the first event is for reading the photos.
+        let lap = clock.lap()
+        if isComputing { seconds += lap }
+        isComputing = true
     }
 }
 
@@ -161,6 +165,16 @@ private struct FittedHead {
             }
         }
         return results
+    }
+
+    /// Returns the evidence spread over the photos of a sample; nil if the head does not read an average of a feature map.
+    func evidenceSpread(
+        over sample: Sample, _ extractor: ClassifierConfiguration.StartingPoint.Part, _ preprocessing: Preprocessing,
+        _ workers: Workers
+    ) throws -> Double? {
+        guard let maps = try extractor.beforePooling() else { return nil }
+        return head.evidenceSpread(
+            maps: try sample.outputs(of: maps, preprocessing, workers), cells: maps.network.output.pixels, means: means)
     }
 }
 

@@ -30,19 +30,8 @@ struct TrainingImages {
         start: ClassifierConfiguration.StartingPoint,
         earlier: Checkpoint.Images?, onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
     ) throws {
-        let split = try configuration.processes.failTogether {
-            let split = try DatasetSplit(
-                photos, configuration.split, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
-            if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
-                throw ImprintError.notOneLabel(
-                    photo: photo.url.displayPath, labels: photo.labels.map { photos.labels[$0] })
-            }
-            return split
-        }
-        // Before the processes exchange photos.
-        try configuration.processes?.checkSame(split)
-        // The comparison of the photos has freed its memory.
-        SystemMemory.returnFreed()
+        let split = try Self.split(
+            photos, configuration, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
         let total = split.training.count + split.validation.count
         func loader(
             _ items: [TrainingPhoto], isTraining: Bool, after read: Int, memoryLimit: Int
@@ -87,6 +76,27 @@ struct TrainingImages {
         labels = photos.labels
         checkpointImages = Checkpoint.Images(
             training: self.training.items, validation: validation?.items ?? [], of: split)
+    }
+
+    /// Splits the photos, and checks that all processes have the same split.
+    private static func split(
+        _ photos: any TrainingSource, _ configuration: ClassifierConfiguration, earlier: Checkpoint.Images?,
+        onEvent: (TrainingEvent) -> Void, checkContinues: () throws -> Void
+    ) throws -> DatasetSplit {
+        let split = try configuration.processes.failTogether {
+            let split = try DatasetSplit(
+                photos, configuration.split, earlier: earlier, onEvent: onEvent, checkContinues: checkContinues)
+            if !configuration.isMultiLabel, let photo = split.validation.first(where: { $0.labels.count != 1 }) {
+                throw ImprintError.notOneLabel(
+                    photo: photo.url.displayPath, labels: photo.labels.map { photos.labels[$0] })
+            }
+            return split
+        }
+        // Before the processes exchange photos.
+        try configuration.processes?.checkSame(split)
+        // The comparison of the photos has freed its memory.
+        SystemMemory.returnFreed()
+        return split
     }
 
     /// Creates a set with the photos themselves instead of their features, with data augmentation for training.
