@@ -67,13 +67,13 @@ import Testing
         )
     }
 
-    @Test func fineTuningReducesTheErrorOnOtherImages() throws {
+    @Test("Fine-tuning reduces the quantization error on other images") func reducesError() throws {
         let (before, after, parameters) = try Self.fineTuned()
         #expect(after.relativeError < 0.8 * before.relativeError)
         #expect(parameters.quantization != nil)
     }
 
-    @Test func fineTunedWeightsAreIntegerMultiplesOfTheirSteps() throws {
+    @Test("Fine-tuned weights are integer multiples of their steps") func integerMultiples() throws {
         let parameters = try Self.fineTuned(steps: 10).parameters
         let quantization = try #require(parameters.quantization)
         for (name, weights) in quantization.weights {
@@ -85,12 +85,12 @@ import Testing
         }
     }
 
-    @Test func theResultIsTheSameForAnyNumberOfThreads() throws {
+    @Test("The result is bitwise equal for any number of threads") func threads() throws {
         let results = try [1, 2].map { try Self.fineTuned(threads: $0, steps: 20).parameters.withValues { Array($0) } }
         expectBitwiseEqual(results[0], results[1], "parameters")
     }
 
-    @Test func fineTuningThatIncreasesTheErrorChangesNothing() throws {
+    @Test("Fine-tuning that increases the error does not change the parameters") func increasedError() throws {
         let (before, after, parameters) = try Self.fineTuned(learningRate: 1000, steps: 10)
         #expect(after == before)
         let (_, unchanged) = try Self.quantized()
@@ -98,7 +98,7 @@ import Testing
             parameters.withValues { Array($0) }, unchanged.withValues { Array($0) }, "parameters")
     }
 
-    @Test func theTrainingNetworkComputesTheOutputsOfInt8() throws {
+    @Test("The network for training computes nearly the same outputs as int8") func trainingNetwork() throws {
         let (quantizer, parameters) = try Self.quantized()
         let network = quantizer.network
         let rounding = try network.roundingActivations(
@@ -117,7 +117,7 @@ import Testing
         for (value, expected) in zip(outputs[1], outputs[0]) { #expect(abs(value - expected) < 0.02) }
     }
 
-    @Test func roundedActivationsPassGradientsOnlyInsideTheirRange() throws {
+    @Test("Rounded activations pass gradients only inside their range") func activationGradients() throws {
         let layer = RoundedActivation(Quantization.Activation(scales: [0.5, 0.1], zeroPoints: [0, 100]))
         let network = try Network(
             name: "rounding", input: TensorShape(height: 1, width: 3, channels: 2),

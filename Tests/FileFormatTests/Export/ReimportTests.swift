@@ -37,7 +37,9 @@ import Testing
         }
     }
 
-    @Test("ONNX, with and without the preprocessing in the graph", arguments: ExportCase.all + ExportCase.onnxOnly)
+    @Test(
+        "An exported ONNX model, with or without the preprocessing in the graph, is imported as the original model",
+        arguments: ExportCase.all + ExportCase.onnxOnly)
     func onnx(_ item: ExportCase) throws {
         let model = try item.model()
         expectEqual(try reimported(as: "m.onnx") { try model.writeONNX(to: $0) }, model)
@@ -49,7 +51,7 @@ import Testing
         expectEqual(try reimported(as: "m.onnx") { try rounded.writeONNX(to: $0, options: half) }, rounded)
     }
 
-    @Test("Core ML", arguments: ExportCase.all)
+    @Test("An exported Core ML model is imported as the original model", arguments: ExportCase.all)
     func coreML(_ item: ExportCase) throws {
         let model = try item.model()
         expectEqual(try reimported(as: "m.mlmodel") { try model.writeCoreML(to: $0) }, model)
