@@ -15,18 +15,19 @@ enum CaptureTime {
         return text(exif: exif.content.dropFirst(prefix.count))
     }
 
-    /// Reads the time in an EXIF block: DateTimeOriginal of its Exif directory, or else DateTime of its first directory.
+    /// Reads the time in the Exif directory of an EXIF block: DateTimeOriginal, or else DateTimeDigitized.
+    ///
+    /// DateTime in the first directory is the time of the last change. Programs that export many photos at once write almost the same time into
+    /// all of them, so it does not show which photos were taken together.
     static func seconds(exif block: ArraySlice<UInt8>) -> Int? { text(exif: block).flatMap(seconds) }
 
     private static func text(exif block: ArraySlice<UInt8>) -> String? {
-        let (dateTime, exifDirectory, dateTimeOriginal) = (0x0132, 0x8769, 0x9003)
-        guard let reader = TIFFReader(block), let first = reader.integer(at: 4, bytes: 4) else { return nil }
-        if let offset = reader.value(of: exifDirectory, in: first),
-            let text = reader.text(of: dateTimeOriginal, in: offset), seconds(text) != nil
-        {
-            return text
-        }
-        return reader.text(of: dateTime, in: first).flatMap { seconds($0) == nil ? nil : $0 }
+        let (exifDirectory, dateTimeOriginal, dateTimeDigitized) = (0x8769, 0x9003, 0x9004)
+        guard let reader = TIFFReader(block), let first = reader.integer(at: 4, bytes: 4),
+            let offset = reader.value(of: exifDirectory, in: first)
+        else { return nil }
+        let texts = [dateTimeOriginal, dateTimeDigitized].lazy.compactMap { reader.text(of: $0, in: offset) }
+        return texts.first { seconds($0) != nil }
     }
 
     /// Inserts a time as DateTimeOriginal (EXIF 2.32, 4.5 and 4.6) into a JPEG without EXIF.
