@@ -226,11 +226,13 @@ extension TrainingPhoto {
         return String(SHA256.hexadecimal(of: Array(parts.joined(separator: "\0").utf8)).prefix(16))
     }
 
-    /// Returns the SHA-256 digest of the file or of the content, in hexadecimal, or nil if the file cannot be read or the content must be loaded.
+    /// Returns the SHA-256 digest of the file or of the content, in hexadecimal.
+    ///
+    /// The result is nil if the file cannot be read or exceeds the maximum size of an image file, or if the content must be loaded.
     func contentDigest() -> String? {
         if content != nil { return digest }
-        guard let data = try? Data(contentsOf: url, options: .mappedIfSafe) else { return nil }
-        return SHA256.hexadecimal(of: [UInt8](data))
+        guard let size = FileStatus(url)?.size, size <= ImageFile.byteLimit else { return nil }
+        return try? FileDigest.sha256(of: url)
     }
 }
 

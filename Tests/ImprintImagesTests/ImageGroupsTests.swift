@@ -134,6 +134,20 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
+    @Test("Files beyond the maximum size of an image are not read for copies") func digestLimit() throws {
+        try withTemporaryFolder { root in
+            let (small, large) = (root.appending(path: "small.jpg"), root.appending(path: "large.jpg"))
+            let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            try Data(bytes).write(to: small)
+            #expect(TrainingPhoto(url: small, label: 0).contentDigest() == SHA256.hexadecimal(of: bytes))
+            // A sparse file, which needs no space on the disk.
+            try Data().write(to: large)
+            #expect(truncate(large.path, off_t(ImageFile.byteLimit + 1)) == 0)
+            #expect(TrainingPhoto(url: large, label: 0).contentDigest() == nil)
+            #expect(TrainingPhoto(url: root, label: 0).contentDigest() == nil)
+        }
+    }
+
     @Test("Union-find does not depend on the order of the pairs") func unionFind() {
         for pairs in [[(0, 1), (1, 2), (4, 5)], [(5, 4), (2, 1), (2, 0), (0, 1)]] {
             var union = UnionFind(count: 6)
