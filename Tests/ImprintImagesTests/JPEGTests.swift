@@ -191,6 +191,25 @@ import Testing
         #expect(throws: ImageError.self) { try decode(damaged) }
     }
 
+    @Test("A header with more than 1,000 gaps is an error, because crafted files have millions") func manyGaps() throws
+    {
+        let plain = try ImageFile.encodeJPEG(.gradient(width: 40, height: 24))
+        // A byte, and a marker without content.
+        let gap: [UInt8] = [0, 0xFF, 0x01]
+        let position = try #require(plain.firstRange(of: [0xFF, 0xDB])).lowerBound
+        func withGaps(_ count: Int) -> [UInt8] {
+            plain[..<position] + Array(repeating: gap, count: count).joined() + plain[position...]
+        }
+        #expect(try decode(withGaps(1000)) == decode(plain))
+        for count in [1001, 100_000] {
+            let bytes = withGaps(count)
+            #expect(JPEGSegments(bytes).withStandardHeader() == bytes)
+            #expect { try decode(bytes) } throws: { error in
+                if case .truncated? = error as? ImageError { true } else { false }
+            }
+        }
+    }
+
     @Test("Metadata after extra bytes in the header is found") func metadataAfterExtraBytes() throws {
         let plain = try ImageFile.encodeJPEG(RasterImage(width: 40, height: 24, filledWith: 90))
         let onlyExif = inserting(

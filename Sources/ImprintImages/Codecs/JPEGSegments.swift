@@ -2,8 +2,10 @@
 struct JPEGSegments: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var position = 2
-    /// The bytes between the segments so far: padding, and bytes that some cameras write there.
+    /// The bytes between the segments so far, at most `maximumGapCount + 1` ranges: padding, and bytes that some cameras write there.
     private var gaps: [Range<Int>] = []
+    /// The maximum number of gaps to remove; a crafted file can have one for every three bytes.
+    private static let maximumGapCount = 1000
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
@@ -43,7 +45,7 @@ struct JPEGSegments: Sequence, IteratorProtocol {
         while position + 1 < bytes.count {
             let code = bytes[position + 1]
             if bytes[position] == 0xFF, code != 0, code != 0xFF {
-                if position > start { gaps.append(start..<position) }
+                if position > start, gaps.count <= Self.maximumGapCount { gaps.append(start..<position) }
                 return code
             }
             position += 1
@@ -116,10 +118,11 @@ struct JPEGSegments: Sequence, IteratorProtocol {
     /// Returns the file without three deviations of its header that do not change the image: bytes between the segments, which some webcams write,
     /// unknown versions of JFIF, and the spectral selection of some phones.
     ///
-    /// The decoder warns about each of them, and it reports only its first warning, which would hide one about damaged data.
+    /// The decoder warns about each of them, and it reports only its first warning, which would hide one about damaged data. A file with more than
+    /// `maximumGapCount` gaps keeps them, so the decoder reports it as damaged.
     func withStandardHeader() -> [UInt8] {
         let gaps = firstScan.gaps
-        guard !gaps.isEmpty else { return withStandardFields() }
+        guard !gaps.isEmpty, gaps.count <= Self.maximumGapCount else { return withStandardFields() }
         var joined: [UInt8] = []
         joined.reserveCapacity(bytes.count)
         var start = 0
