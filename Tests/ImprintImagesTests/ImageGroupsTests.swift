@@ -97,6 +97,31 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
         }
     }
 
+    @Test("Photos of one folder with the same number are compared with each other and with their neighbours")
+    func equalNumbers() throws {
+        try withTemporaryFolder { root in
+            for scene in 0..<12 {
+                let number = 1000 + 20 * scene
+                let view = RasterImage.scene(UInt64(scene) + 300, width: 160, height: 80)
+                for (name, left) in [("\(number)", 20), ("\(number + 1)", 0), ("\(number + 1)-edited", 40)] {
+                    let part = view.part(left: left, top: 0, width: 120, height: 80)
+                    try write(part, to: root.appending(path: "a/IMG_\(name).png"))
+                }
+                // Only the same number links these two.
+                let other = RasterImage.scene(UInt64(scene) + 400, width: 160, height: 80)
+                for (name, left) in [("\(number + 10)", 0), ("\(number + 10)-edited", 20)] {
+                    let part = other.part(left: left, top: 0, width: 120, height: 80)
+                    try write(part, to: root.appending(path: "a/IMG_\(name).png"))
+                }
+            }
+            let folder = try ImageFolder(at: root, minimumClasses: 1)
+            let groups = try ImageGroups([folder], workers: Workers(2))
+            let (correct, wrong) = pairs(folder, groups) { (Int($0.dropFirst(4).prefix(4)) ?? 0) / 10 }
+            #expect(correct >= 40 && wrong <= 9, "\(correct) of 48 pairs, \(wrong) wrong pairs")
+            #expect(groups.nearDuplicates.count <= 4)
+        }
+    }
+
     @Test("File numbers that do not correlate with similarity are ignored") func uninformativeNumbers() throws {
         try withTemporaryFolder { root in
             // The numbers of the images of one scene differ by twelve.

@@ -11,9 +11,9 @@ package import ImprintCore
 /// - *Near-duplicates* have a layout distance of at most 5 % of the typical one, upright or in one of the seven other rotations
 ///   and mirror images. This covers recompression, scaling, and a crop or shift by 2 % of the width.
 /// - *Bursts*: neighbours in the numbering of a camera (`IMG_3123`, `IMG_3125`), up to 5 numbers apart, that look alike. Their
-///   appearance distance is at most 100 % − 10 % · gap of the typical one. Photos taken within 20 seconds of each other
-///   according to EXIF count as a gap of 1. File numbers are used only if they are informative: photos 1 apart must look alike
-///   at least 25 percentage points more often than random pairs.
+///   appearance distance is at most 100 % − 10 % · gap of the typical one. Photos with the same number, and photos taken within 20
+///   seconds of each other according to EXIF, count as a gap of 1. File numbers are used only if they are informative: photos 1
+///   apart must look alike at least 25 percentage points more often than random pairs.
 package struct ImageGroups: Sendable {
     /// The groups, of two or more photos each, as indices of the items of all sources, one source after the other.
     package let groups: [[Int]]

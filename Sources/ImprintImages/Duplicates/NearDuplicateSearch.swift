@@ -8,6 +8,8 @@ struct NearDuplicateSearch {
     private let imageHashes: [ImageHash?]
     private let captureTimes: [Int?]
     private let sequences: [SequencePosition?]
+    /// The photos of each position; an edited copy may have the number of its original, such as `IMG_3123-edited.jpg`.
+    private let photosByPosition: [SequencePosition: [Int]]
     /// Random pairs of photos of one label.
     private let randomPairs: [Pair]
     /// The median distances of the random pairs.
@@ -20,6 +22,8 @@ struct NearDuplicateSearch {
     /// The maximum distance of neighbours, in file numbers and in seconds.
     private static let maximumGap = 5
     private static let maximumSeconds = 20
+    /// The maximum number of photos with one file number; a number that more photos share, such as a year, is not that of a camera.
+    private static let maximumPhotosPerNumber = 8
     /// The minimum difference between the fractions of neighbours and of random pairs that look alike, for file numbers to be
     /// informative.
     private static let minimumLift = 0.25
@@ -28,6 +32,11 @@ struct NearDuplicateSearch {
         self.imageHashes = imageHashes
         self.captureTimes = captureTimes
         self.sequences = sequences
+        var photos: [SequencePosition: [Int]] = [:]
+        for (photo, position) in sequences.enumerated() {
+            if let position { photos[position, default: []].append(photo) }
+        }
+        photosByPosition = photos.filter { $0.value.count <= Self.maximumPhotosPerNumber }
         let pairs = Self.randomPairs(of: imageHashes, labels)
         randomPairs = pairs
         func typical(atMost limit: Float, _ distance: (ImageHash, ImageHash) -> Float) -> Float {
@@ -92,11 +101,13 @@ struct NearDuplicateSearch {
 
     private static let blockSize = 64
 
-    /// Returns the pairs of similar photos with neighbouring file numbers or capture times.
+    /// Returns the pairs of similar photos with equal or neighbouring file numbers, or with neighbouring capture times.
     func neighbours() -> [(Int, Int)] {
         var pairs: [Pair] = []
         if numbersAreInformative {
-            for gap in 1...Self.maximumGap { pairs += numbered(apart: gap).filter { looksAlike($0, apart: gap) } }
+            for gap in 0...Self.maximumGap {
+                pairs += numbered(apart: gap).filter { looksAlike($0, apart: max(gap, 1)) }
+            }
         }
         return pairs + capturedTogether().filter { looksAlike($0, apart: 1) }
     }
@@ -116,13 +127,12 @@ struct NearDuplicateSearch {
 
     /// Returns the pairs whose file numbers in a series differ by `gap`.
     private func numbered(apart gap: Int) -> [Pair] {
-        var photos: [SequencePosition: Int] = [:]
-        for (photo, sequence) in sequences.enumerated() {
-            if let sequence { photos[sequence] = photo }
-        }
-        return sequences.enumerated().compactMap { photo, sequence in
-            guard let sequence, sequence.number <= Int.max - gap else { return nil }
-            return photos[SequencePosition(series: sequence.series, number: sequence.number + gap)].map { (photo, $0) }
+        sequences.enumerated().flatMap { photo, sequence -> [Pair] in
+            guard let sequence, photosByPosition[sequence] != nil, sequence.number <= Int.max - gap else { return [] }
+            let position = SequencePosition(series: sequence.series, number: sequence.number + gap)
+            let others = photosByPosition[position] ?? []
+            // Photos with equal numbers form a pair only once.
+            return others.filter { gap > 0 || $0 > photo }.map { (photo, $0) }
         }
     }
 
