@@ -8,7 +8,7 @@ internal import Foundation
 package enum SystemMemory {
     /// The number of bytes that this process can allocate without swapping.
     ///
-    /// On Linux, this is free memory and file cache, within the limits of the process and of its control group. On iOS, it is what
+    /// On Linux, this is free memory and file cache, within the limits of the process and of its control groups. On iOS, it is what
     /// the app can allocate before the system ends it. On macOS, it is half of the physical memory.
     package static var available: Int {
         #if os(Linux)
@@ -70,25 +70,17 @@ package enum SystemMemory {
 
     private static var halfOfAll: Int { Int(ProcessInfo.processInfo.physicalMemory / 2) }
 
-    /// The remaining memory of the control group, such as a container; nil if there is no limit.
+    /// The remaining memory of the control group, such as a container, and of the groups above it; nil if there is no limit.
     private static var availableInGroup: Int? {
-        guard let line = text("/proc/self/cgroup")?.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }) else {
-            return nil
-        }
-        let folder = "/sys/fs/cgroup" + line.dropFirst(3)
-        func number(_ name: String) -> Int? {
-            text("\(folder)/\(name)").flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
-        }
-        guard let limit = number("memory.max"), let used = number("memory.current") else { return nil }
-        let files = ["inactive_file", "active_file"].compactMap { bytes(of: $0, in: "\(folder)/memory.stat") }
-        return max(limit - used + files.reduce(0, +), 0)
+        text("/proc/self/cgroup").flatMap { ControlGroups(root: "/sys/fs/cgroup", membership: $0).availableMemory }
     }
 
     /// Returns the number after a word at the start of a line.
-    private static func bytes(of word: String, in file: String) -> Int? {
+    static func bytes(of word: String, in file: String) -> Int? {
         let line = text(file)?.split(separator: "\n").first { $0.hasPrefix(word + " ") }
         return line?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
     }
 
-    private static func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
+    /// Returns the content of a file of the system; nil if it cannot be read.
+    static func text(_ path: String) -> String? { try? String(contentsOfFile: path, encoding: .utf8) }
 }
