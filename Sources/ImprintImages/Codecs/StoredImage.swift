@@ -58,7 +58,7 @@ package struct StoredImage: Sendable {
     /// The conversion to sRGB; nil if the samples are sRGB.
     let profile: ColorProfile?
     /// Whether the image was scaled down during decoding.
-    let isReduced: Bool
+    package let isReduced: Bool
 
     /// Creates a stored image from an image in memory, whose samples are sRGB.
     package init(_ image: RasterImage, orientation: Orientation = .up) {

@@ -45,30 +45,19 @@ struct ArtworkImage {
     /// - Throws: `ArtworkError` if the file cannot be read, contains no logo, or is too small.
     init(contentsOf file: URL) throws(ArtworkError) {
         let isDrawing = FileKind(contentsOf: file) == .drawing
-        let decoded = try Self.decode(file, isDrawing: isDrawing)
-        let isOpaque =
-            decoded.channels < 4
-            || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
-        var problems: [Problem] = []
-        let visible: RasterImage
-        var keepsBackground = false
-        if !isOpaque {
-            visible = decoded
-        } else if case let opaque = decoded.flattenedOnWhite(), let background = PlainBackground(opaque) {
-            let cutOut = opaque.cutOut(from: background)
-            visible = cutOut.image
-            if background.coveredBorder > Self.croppedBorder {
-                problems.append(.mayBeCropped(border: background.coveredBorder))
-            }
-            if cutOut.contrast < Self.faintContrast { problems.append(.isFaint) }
-            if background.coveredBorder == 0 && cutOut.mayHaveFrame { problems.append(.mayHaveFrame) }
-        } else {
-            visible = decoded.flattenedOnWhite().withOpaqueAlpha()
-            problems.append(.hasBackground)
-            keepsBackground = true
+        let side = isDrawing ? Self.renderedSide : ImageFile.shortSideToDecode(covering: Self.longestSide)
+        let (decoded, isReduced) = try Self.decode(file, isDrawing: isDrawing, side: side)
+        var subject = Subject(decoded)
+        if isReduced, (1..<Self.longestSide).contains(subject.longerSide),
+            let side = Self.sideToDecode(decoded, isDrawing: isDrawing, longerSideOfLogo: subject.longerSide)
+        {
+            // The margins have used up most of the decoded pixels.
+            let larger = Subject(try Self.decode(file, isDrawing: isDrawing, side: side).image)
+            if larger.trimmed != nil { subject = larger }
         }
-        self.keepsBackground = keepsBackground
-        guard let trimmed = visible.trimmed(alphaAbove: Self.visibleAlpha) else {
+        keepsBackground = subject.keepsBackground
+        var problems = subject.problems
+        guard let trimmed = subject.trimmed else {
             throw isDrawing ? ArtworkError.emptyDrawing(file: file) : .empty(file: file)
         }
         guard max(trimmed.width, trimmed.height) >= Self.shortestSide else {
@@ -89,16 +78,62 @@ struct ArtworkImage {
 }
 
 extension ArtworkImage {
+    /// The visible part of a decoded image.
+    private struct Subject {
+        /// The image, trimmed to its visible pixels; nil if there are none.
+        let trimmed: RasterImage?
+        /// Whether the image has neither transparency nor a plain background.
+        let keepsBackground: Bool
+        /// The problems of the image, without those of its size.
+        let problems: [Problem]
+
+        init(_ decoded: RasterImage) {
+            let isOpaque =
+                decoded.channels < 4
+                || stride(from: 3, to: decoded.samples.count, by: 4).allSatisfy { decoded.samples[$0] == 255 }
+            var problems: [Problem] = []
+            let visible: RasterImage
+            var keepsBackground = false
+            if !isOpaque {
+                visible = decoded
+            } else if case let opaque = decoded.flattenedOnWhite(), let background = PlainBackground(opaque) {
+                let cutOut = opaque.cutOut(from: background)
+                visible = cutOut.image
+                if background.coveredBorder > ArtworkImage.croppedBorder {
+                    problems.append(.mayBeCropped(border: background.coveredBorder))
+                }
+                if cutOut.contrast < ArtworkImage.faintContrast { problems.append(.isFaint) }
+                if background.coveredBorder == 0 && cutOut.mayHaveFrame { problems.append(.mayHaveFrame) }
+            } else {
+                visible = decoded.flattenedOnWhite().withOpaqueAlpha()
+                problems.append(.hasBackground)
+                keepsBackground = true
+            }
+            trimmed = visible.trimmed(alphaAbove: ArtworkImage.visibleAlpha)
+            self.keepsBackground = keepsBackground
+            self.problems = problems
+        }
+
+        /// The length of the longer side of the logo, in pixels; 0 if it is not visible.
+        var longerSide: Int { trimmed.map { max($0.width, $0.height) } ?? 0 }
+    }
+
     /// The longer side of a rendered drawing, in pixels: enough for a logo that covers a quarter of it.
     private static let renderedSide = 4 * longestSide
+    /// The maximum number of pixels of an image or a drawing that is decoded again because of its margins, which limits the memory.
+    private static let pixelLimit: Float = 25_000_000
 
-    private static func decode(_ file: URL, isDrawing: Bool) throws(ArtworkError) -> RasterImage {
+    /// Decodes an image, which may be reduced, or renders a drawing.
+    /// - Parameter side: The minimum length of the short side of an image, or the longer side of a drawing, in pixels.
+    private static func decode(
+        _ file: URL, isDrawing: Bool, side: Int
+    ) throws(ArtworkError) -> (image: RasterImage, isReduced: Bool) {
         do throws(ImageError) {
             guard isDrawing else {
-                return try ImageFile.decode(
-                    file, coveringShortSide: ImageFile.shortSideToDecode(covering: longestSide), keepsAlpha: true)
+                let stored = try StoredImage(file, coveringShortSide: side)
+                return (stored.upright, stored.isReduced)
             }
-            if let drawing = try SVG.render(file, longerSide: renderedSide) { return drawing }
+            if let drawing = try SVG.render(file, longerSide: side) { return (drawing, true) }
         } catch {
             switch error {
             case .truncated(_, let found) where isDrawing: throw .damagedDrawing(file: file, found: found)
@@ -109,6 +144,24 @@ extension ArtworkImage {
             }
         }
         throw .unsupportedDrawing(file: file)
+    }
+
+    /// Returns the side to decode so that the logo itself has enough pixels, within the limit of pixels; nil if no more pixels are allowed.
+    /// - Parameters:
+    ///   - decoded: The image as decoded before.
+    ///   - longerSideOfLogo: The length of the longer side of the logo in it, in pixels.
+    private static func sideToDecode(_ decoded: RasterImage, isDrawing: Bool, longerSideOfLogo: Int) -> Int? {
+        let needed = Float(ImageFile.shortSideToDecode(covering: longestSide)) / Float(longerSideOfLogo)
+        let limit = (pixelLimit / Float(decoded.width * decoded.height)).squareRoot()
+        guard !isDrawing else {
+            let factor = min(needed, limit)
+            return factor > 1 ? Int(Float(max(decoded.width, decoded.height)) * factor) : nil
+        }
+        // The JPEG decoder scales by powers of two.
+        var factor = 1
+        while Float(factor) < needed && Float(2 * factor) <= limit { factor *= 2 }
+        // The decoded sides are rounded up, so twice a side can exceed the side at twice the scale.
+        return factor > 1 ? (min(decoded.width, decoded.height) - 1) * factor : nil
     }
 }
 
