@@ -18,6 +18,7 @@ struct StudioDetectorTrainingTests {
         var configuration = DetectorConfiguration()
         configuration.keepsGroupsTogether = false
         configuration.rehearsalImages = 0
+        configuration.pyramidLevels = shortPyramidLevels
         configuration.poolSize = 1
         configuration.batchSize = 4
         configuration.phases = [

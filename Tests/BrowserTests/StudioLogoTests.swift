@@ -156,6 +156,7 @@ enum LogoSamples {
     static var configuration: DetectorConfiguration {
         var configuration = DetectorConfiguration()
         configuration.rehearsalImages = 0
+        configuration.pyramidLevels = shortPyramidLevels
         configuration.poolSize = 1
         configuration.batchSize = 4
         configuration.phases = [3, 100_000].map {

@@ -46,7 +46,8 @@ import Testing
             for format in ["onnx", "coreml"] {
                 func exported(_ model: String, _ options: String = "") throws -> Data {
                     let run = try shell(
-                        "$imprint export \(model) --to \(format) \(options) --output exported-\(format)", folder: folder)
+                        "$imprint export \(model) --to \(format) \(options) --output exported-\(format)", folder: folder
+                    )
                     #expect(run.status == 0 && run.errors == "Wrote exported-\(format).\n", "\(run.errors)")
                     return try Data(contentsOf: folder.appending(path: "exported-\(format)"))
                 }

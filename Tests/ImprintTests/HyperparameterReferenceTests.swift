@@ -17,7 +17,7 @@ import Testing
             PersonalizationConfiguration(), CrossValidation.Options(), FineTuning(),
         ]
         // These have sections, or are not public.
-        let others: Set = ["hyperparameters", "fineTuning", "poolSize", "processes"]
+        let others: Set = ["hyperparameters", "fineTuning", "poolSize", "pyramidLevels", "processes"]
         for value in values {
             for name in Mirror(reflecting: value).children.compactMap(\.label) where !others.contains(name) {
                 #expect(

@@ -20,6 +20,8 @@ public struct DetectorConfiguration: Sendable {
     /// of the whole image: those of EfficientNet-Lite, MobileNet v1 and v2, ResNet and SqueezeNet, but not squeeze-and-excitation. Its layers
     /// are trained with 0.3 times the learning rate.
     public var base: ModelFile?
+    /// The levels of the image pyramid, as in `DetectorHead.levels`; nil for the standard levels.
+    package var pyramidLevels: [Int]?
     /// The number of threads, from 1 to 256, or to the number of cores if that is larger; the result does not depend on it.
     public var threads = Processors.coreCount
     /// The processes that train together; nil for a single process.

@@ -271,6 +271,7 @@ struct DetectorTask: TrainingTask {
         var evaluator = DetectorEvaluator(
             labels: labels, logos: logos, photos: photos, workers: configuration.workers,
             compositeCount: drawnCount, preprocessing: start.preprocessing)
+        if let levels = configuration.pyramidLevels { evaluator.detector.levels = levels }
         evaluator.onPortion = onScan
         let objective = try DetectorObjective(
             network, parameters: parameters, patches: patches, phases: phases, evaluator: evaluator,

@@ -2,6 +2,7 @@ import Foundation
 import ImprintCore
 import ImprintImages
 import ImprintModel
+import TestSupport
 
 @testable import ImprintTraining
 
@@ -44,6 +45,7 @@ func boxConfiguration(steps: Int) -> DetectorConfiguration {
     var configuration = DetectorConfiguration()
     configuration.keepsGroupsTogether = false
     configuration.rehearsalImages = 0
+    configuration.pyramidLevels = shortPyramidLevels
     configuration.phases = [
         DetectorPhase(
             steps: steps, learningRate: 3e-3, composites: 0, hardNegatives: 0, background: 0.4, mined: 0,

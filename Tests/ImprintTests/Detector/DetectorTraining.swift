@@ -1,6 +1,7 @@
 import Foundation
 import ImprintCore
 import ImprintImages
+import TestSupport
 
 @testable import Imprint
 @testable import ImprintInterop
@@ -72,6 +73,7 @@ func shortDetectorTraining(
     configuration.seed = 4
     configuration.keepsGroupsTogether = false
     configuration.poolSize = poolSize
+    configuration.pyramidLevels = shortPyramidLevels
     configuration.phases = steps.map { steps in
         [
             DetectorPhase(

@@ -129,6 +129,7 @@ import Testing
         var configuration = DetectorConfiguration()
         (configuration.seed, configuration.poolSize, configuration.batchSize) = (4, 2, 4)
         configuration.rehearsalImages = 0
+        configuration.pyramidLevels = shortPyramidLevels
         configuration.phases = [1, 3].map {
             DetectorPhase(
                 steps: $0, learningRate: 1e-3, composites: 0.5, hardNegatives: 0.25, background: 0.25, mined: 0,
