@@ -17,7 +17,7 @@ let photos = BenchmarkCase(suite: .data, name: "photos-224") { options in
 private let maximumPhotoCount = 128
 
 private func measure(_ folder: URL, _ options: BenchmarkOptions) throws -> BenchmarkResult {
-    let images = try ImageFolder(at: folder, minimumClasses: 1)
+    let images = try ImageFolder(at: folder, minimumLabels: 1)
     let step = (images.items.count + maximumPhotoCount - 1) / maximumPhotoCount
     let loader = try BatchLoader(
         items: stride(from: 0, to: images.items.count, by: step).map { images.items[$0] }, labels: images.labels,

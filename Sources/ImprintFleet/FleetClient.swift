@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// ```swift
 /// let client = try FleetClient(
-///     server, classifier: ImageClassifier(contentsOf: model), photos: ImageFolder(at: folder, minimumClasses: 1), key: keyFile)
+///     server, classifier: ImageClassifier(contentsOf: model), photos: ImageFolder(at: folder, minimumLabels: 1), key: keyFile)
 /// try await client.run { event in print(event) }
 /// ```
 ///

@@ -14,7 +14,7 @@ package protocol BatchIterator: AnyObject {
 /// A source of batches: preprocessed images, or their features.
 package protocol BatchSource {
     /// The images.
-    var items: [ImageFolder.Item] { get }
+    var items: [TrainingPhoto] { get }
     /// The unreadable images.
     var skipped: [SkippedImage] { get }
     /// Returns the batches of an epoch, starting with batch `first`.

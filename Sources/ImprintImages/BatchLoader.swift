@@ -21,7 +21,7 @@ public struct SkippedImage: Sendable, Equatable {
 
     /// Throws `ImageError` unless every label has a readable image and at least half of all images are readable.
     package static func checkEnoughAreReadable(
-        of items: [ImageFolder.Item], readable: [ImageFolder.Item], skipped: [SkippedImage], labels: [String]
+        of items: [TrainingPhoto], readable: [TrainingPhoto], skipped: [SkippedImage], labels: [String]
     ) throws(ImageError) {
         let remaining = Set(readable.flatMap(\.labels))
         if let missing = items.flatMap(\.labels).filter({ !remaining.contains($0) }).min() {
@@ -110,7 +110,7 @@ package struct BatchOrder: Sendable {
 /// depend only on the seed.
 package final class BatchLoader: Sendable {
     /// The readable images.
-    package let items: [ImageFolder.Item]
+    package let items: [TrainingPhoto]
     /// The unreadable images.
     package let skipped: [SkippedImage]
     let preprocessing: Preprocessing
@@ -143,7 +143,7 @@ package final class BatchLoader: Sendable {
     /// - Throws: `ImageError` if more than half of the images, or all images of a label, are unreadable, unless
     ///   `allowsMissingLabels` is true.
     package init(
-        items: [ImageFolder.Item], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
+        items: [TrainingPhoto], labels: [String], preprocessing: Preprocessing, augmentation: Augmentation? = nil,
         batchSize: Int, shuffles: Bool, seed: UInt64, workers: Workers, allowsMissingLabels: Bool = false,
         memoryLimit: Int? = nil, onRead: (Int) -> Void = { _ in }
     ) throws(ImageError) {
@@ -255,7 +255,7 @@ package final class BatchLoader: Sendable {
 
     /// Reads all images, caches as many as fit, and returns the errors of the unreadable images by index.
     private static func read(
-        _ items: [ImageFolder.Item], _ preprocessing: Preprocessing, workers: Workers, into cache: ImageStore,
+        _ items: [TrainingPhoto], _ preprocessing: Preprocessing, workers: Workers, into cache: ImageStore,
         onRead: (Int) -> Void
     ) -> [Int: ImageError] {
         let failures = Mutex<[Int: ImageError]>([:])

@@ -24,7 +24,7 @@ extension BoundingBox {
 
     /// Returns the intersection over union (IoU) with another box, 0…1; 0 if either has no area.
     @inlinable
-    package func overlap(with other: Self) -> Length {
+    package func iou(with other: Self) -> Length {
         let common = intersection(with: other)
         return common > 0 ? common / (width * height + other.width * other.height - common) : 0
     }

@@ -168,7 +168,7 @@ extension ImageFolder {
     /// sub-folders is a label, unless a known label is among its sub-folders.
     /// - Parameter knownLabels: The labels of a model or of other photos; a folder with such a name is a label.
     static func checkNesting(
-        _ name: String, in url: URL, minimumClasses: Int, knownLabels: [String]
+        _ name: String, in url: URL, minimumLabels: Int, knownLabels: [String]
     ) throws(ImageError) {
         var (folder, path) = (name, name)
         while !knownLabels.contains(folder) {
@@ -178,7 +178,7 @@ extension ImageFolder {
             try checkSplits(listing.folders, in: location)
             let labels = try foldersOfPhotos(listing.folders, in: location)
             let hasPhotos = listing.files.contains { isImage(location.appending(path: $0)) }
-            let mayBeLabel = minimumClasses == 1 && hasPhotos
+            let mayBeLabel = minimumLabels == 1 && hasPhotos
             if labels.contains(where: knownLabels.contains) || (labels.count > 1 && !mayBeLabel) {
                 throw .labelsInSubfolder(folder: url, name: path, labels: listing.folders)
             }

@@ -32,9 +32,9 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     /// The folder contains neither sub-folders nor images.
     case emptyFolder(folder: URL)
     /// The folder holds images, `images` of them, but no sub-folders that name their classes.
-    case noClassFolders(folder: URL, images: Int)
+    case noLabelFolders(folder: URL, images: Int)
     /// The folder holds fewer classes than needed; `found` are their names.
-    case tooFewClasses(folder: URL, found: [String], minimum: Int)
+    case tooFewLabels(folder: URL, found: [String], minimum: Int)
     /// The only sub-folder, `name`, has the sub-folders `labels`, which are probably those of the labels.
     ///
     /// `name` may be the path of a deeper folder, such as "photos/photos", in which each folder is the only one of the folder above it.
@@ -44,7 +44,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     /// The name of a sub-folder shows nothing: it consists of white space or invisible characters, such as U+200B.
     case blankLabel(folder: URL, name: String)
     /// The sub-folder of a class holds no image.
-    case classWithoutImages(folder: URL, label: String)
+    case labelWithoutImages(folder: URL, label: String)
     /// The folder is a data set of photos with bounding boxes; `found` names the file or folders that show it.
     case hasBoxes(folder: URL, found: String)
     /// The sub-folders are those of a dataset split rather than of labels.
@@ -117,10 +117,10 @@ extension ImageError {
             "\(file.displayPath) is \(kind), expected a folder with one sub-folder of photos per label."
         case .emptyFolder(let folder):
             "\(folder.displayPath) contains neither sub-folders nor photos, expected one sub-folder of photos per label."
-        case .noClassFolders(let folder, let images):
+        case .noLabelFolders(let folder, let images):
             "\(folder.displayPath) contains \(counted(images, "photo")) and no sub-folders. "
                 + "Put the photos into one sub-folder per label, named after the label."
-        case .tooFewClasses(let folder, let found, let minimum):
+        case .tooFewLabels(let folder, let found, let minimum):
             "\(folder.displayPath) has \(counted(found.count, "label sub-folder"))"
                 + (found.isEmpty ? "" : " (\(found.joined(separator: ", ")))")
                 + ", expected at least \(minimum). Add a sub-folder of photos for each further label."
@@ -135,7 +135,7 @@ extension ImageError {
                 + "Merge or rename them."
         case .blankLabel(let folder, let name):
             "\(folder.displayPath): the sub-folder \(quotedBlank(name)) has a blank name, expected the name of a label. Rename it."
-        case .classWithoutImages(let folder, let label):
+        case .labelWithoutImages(let folder, let label):
             "\(folder.displayPath): the sub-folder of the label \(quotedName(label)) has no photos. Add some, or remove it."
         case .hasBoxes(let folder, let found):
             "\(folder.displayPath): found \(found) of a data set with bounding boxes, expected one sub-folder of photos per label. "

@@ -17,7 +17,7 @@ public struct ImageFolder: Sendable {
     public let digest: String
 
     /// Returns the path of one of the items, relative to the folder.
-    public func path(of item: Item) -> String {
+    public func identifier(of item: TrainingPhoto) -> String {
         item.url.displayComponents.dropFirst(url.displayComponents.count).joined(separator: "/")
     }
 
@@ -30,31 +30,31 @@ public struct ImageFolder: Sendable {
     ///
     /// - Parameters:
     ///   - url: The folder.
-    ///   - minimumClasses: The minimum number of classes: 2 for training, 1 is enough for evaluation.
+    ///   - minimumLabels: The minimum number of classes: 2 for training, 1 is enough for evaluation.
     /// - Throws: `ImageError` if the folder is missing, a file, empty, or a data set with bounding boxes, if it holds too few class folders or
     ///   the folders of a dataset split, such as train and val, if its only sub-folder holds such a data set or several folders of images
     ///   instead of images, or if a class has a blank name or no images.
-    public init(at url: URL, minimumClasses: Int = 2) throws(ImageError) {
-        try self.init(at: url, minimumClasses: minimumClasses, knownLabels: [])
+    public init(at url: URL, minimumLabels: Int = 2) throws(ImageError) {
+        try self.init(at: url, minimumLabels: minimumLabels, knownLabels: [])
     }
 
-    /// Creates a data set from the images in the sub-folders of `url`, as `init(at:minimumClasses:)`.
+    /// Creates a data set from the images in the sub-folders of `url`, as `init(at:minimumLabels:)`.
     /// - Parameter knownLabels: The labels of a model or of other photos; a single sub-folder with such a name is a class, regardless of its content.
-    package init(at url: URL, minimumClasses: Int, knownLabels: [String]) throws(ImageError) {
+    package init(at url: URL, minimumLabels: Int, knownLabels: [String]) throws(ImageError) {
         guard let status = FileStatus(url) else { throw .missingFolder(folder: url) }
         guard status.isFolder else { throw .notAFolder(file: url, kind: status.specialKind ?? "a file") }
         let root = try FolderListing(url)
         if let found = Self.signOfBoxes(root, url) { throw .hasBoxes(folder: url, found: found) }
         guard !root.folders.isEmpty else {
             let images = root.files.count { isImage(url.appending(path: $0)) }
-            throw images == 0 ? .emptyFolder(folder: url) : .noClassFolders(folder: url, images: images)
+            throw images == 0 ? .emptyFolder(folder: url) : .noLabelFolders(folder: url, images: images)
         }
         if root.folders.count == 1 {
             try Self.checkNesting(
-                root.folders[0], in: url, minimumClasses: minimumClasses, knownLabels: knownLabels)
+                root.folders[0], in: url, minimumLabels: minimumLabels, knownLabels: knownLabels)
         }
-        guard root.folders.count >= minimumClasses else {
-            throw .tooFewClasses(folder: url, found: root.folders, minimum: minimumClasses)
+        guard root.folders.count >= minimumLabels else {
+            throw .tooFewLabels(folder: url, found: root.folders, minimum: minimumLabels)
         }
         try Self.checkSplits(root.folders, in: url)
         try Self.checkNames(root.folders, in: url)
@@ -143,7 +143,7 @@ public struct ImageFolder: Sendable {
     private init(
         _ url: URL, _ classes: [(label: String, paths: [String])], ignored others: [URL]
     ) throws(ImageError) {
-        var items: [Item] = []
+        var items: [TrainingPhoto] = []
         var ignored = others
         var hash = SHA256()
         for (label, (name, paths)) in classes.enumerated() {
@@ -154,10 +154,10 @@ public struct ImageFolder: Sendable {
                     ignored.append(file)
                     continue
                 }
-                items.append(Item(url: file, label: label))
+                items.append(TrainingPhoto(url: file, label: label))
                 hash.update("\(path)\t\(FileStatus(file)?.size ?? 0)\n".utf8Span.span.bytes)
             }
-            guard items.count > countBefore else { throw .classWithoutImages(folder: url, label: name) }
+            guard items.count > countBefore else { throw .labelWithoutImages(folder: url, label: name) }
         }
         self.url = url
         labels = classes.map(\.label)

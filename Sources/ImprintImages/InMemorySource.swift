@@ -83,7 +83,7 @@ public struct InMemorySource: TrainingSource {
     }
 
     /// Returns the identifier of a photo.
-    public func path(of item: TrainingPhoto) -> String { item.identifier }
+    public func identifier(of item: TrainingPhoto) -> String { item.identifier }
 
     /// The SHA-256 digest of a line "identifier, tab, digest of the content, and a tab before each label" for every photo, in hexadecimal.
     public var digest: String { hash.hexadecimal }

@@ -31,7 +31,7 @@ public struct LabelList: TrainingSource {
     public var name: String { url.displayPath }
 
     /// Returns the path of a photo as written in the list.
-    public func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
+    public func identifier(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
 
     /// Reads a list; the photos must exist, but are not decoded.
     /// - Parameters:

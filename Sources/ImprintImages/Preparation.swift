@@ -69,7 +69,7 @@ package struct Preparation: Sendable, Hashable {
         for originals in [folder.url] + folders { try checkApart(originals, output) }
         try claim(output)
         let targets = try Self.targets(of: folder, in: output)
-        let sources = folder.items.map(folder.path)
+        let sources = folder.items.map(folder.identifier)
         for parent in Set(targets.map { $0.deletingLastPathComponent() }) { try AtomicFile.makeFolder(parent) }
         let outcomes = try workers.parallelMap(targets.count, onProgress: onProgress) { index throws(ImageError) in
             // A hidden name, so that later runs ignore the file of an interrupted run; short, because names have at most 255
@@ -148,7 +148,7 @@ package struct Preparation: Sendable, Hashable {
     /// An original that already has a copy keeps its path. The other originals get unused paths, JPEGs first and then the rest
     /// in their order. Names that differ only in case count as the same, because some file systems cannot hold both.
     static func targets(of folder: ImageFolder, in output: URL) throws(ImageError) -> [URL] {
-        let names = folder.items.map { CopyNames(of: folder.path(of: $0), fileExtension: $0.url.pathExtension) }
+        let names = folder.items.map { CopyNames(of: folder.identifier(of: $0), fileExtension: $0.url.pathExtension) }
         let order = names.indices.sorted { (names[$0].isJPEG ? 0 : 1, $0) < (names[$1].isJPEG ? 0 : 1, $1) }
         let existing = try ExistingCopies(in: output)
         let kept = names.map(existing.path(ofCopyWith:))

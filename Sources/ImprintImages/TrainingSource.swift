@@ -19,7 +19,7 @@ internal import ImprintCore
 ///         digest = database.version
 ///     }
 ///
-///     func path(of item: TrainingPhoto) -> String { item.identifier }
+///     func identifier(of item: TrainingPhoto) -> String { item.identifier }
 /// }
 /// ```
 ///
@@ -38,7 +38,7 @@ public protocol TrainingSource: Sendable {
     /// Returns the identifier of a photo, which is unique in the source and the same for every run.
     ///
     /// Checkpoints record it, so that a photo stays in the training or the validation set if a run is resumed.
-    func path(of item: TrainingPhoto) -> String
+    func identifier(of item: TrainingPhoto) -> String
     /// The files that are not used, such as files of the folder that are not images.
     var ignored: [URL] { get }
 }
@@ -60,7 +60,7 @@ extension TrainingSource {
         // Bytes, because file names that differ only in their Unicode normalization are equal strings.
         var identifiers: Set<[UInt8]> = []
         for item in items {
-            let identifier = path(of: item)
+            let identifier = identifier(of: item)
             for index in item.labels where !labels.indices.contains(index) {
                 throw invalid(
                     "the label index \(index) of the photo \(identifier.debugDescription)",
@@ -79,7 +79,7 @@ extension TrainingSource {
 
     /// The identifiers of the photos by their locations.
     package var pathsByURL: [URL: String] {
-        Dictionary(items.map { ($0.url, path(of: $0)) }, uniquingKeysWith: { first, _ in first })
+        Dictionary(items.map { ($0.url, identifier(of: $0)) }, uniquingKeysWith: { first, _ in first })
     }
 }
 
@@ -245,9 +245,6 @@ extension Preprocessing {
 }
 
 extension ImageFolder: TrainingSource {
-    /// One labelled image file.
-    public typealias Item = TrainingPhoto
-
     /// The path of the folder.
     public var name: String { url.displayPath }
 }
@@ -264,7 +261,7 @@ package func labelledPhotos(
 ) throws -> any TrainingSource {
     guard let status = FileStatus(url) else { throw LabelListError(file: url, problem: .missing) }
     if status.isFolder {
-        return try ImageFolder(at: url, minimumClasses: minimumLabels, knownLabels: knownLabels)
+        return try ImageFolder(at: url, minimumLabels: minimumLabels, knownLabels: knownLabels)
     }
     if let kind = status.specialKind { throw LabelListError(file: url, problem: .otherKind(found: kind)) }
     return try LabelList(at: url, minimumLabels: minimumLabels)

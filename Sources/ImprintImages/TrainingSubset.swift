@@ -14,7 +14,7 @@ package struct TrainingSubset: TrainingSource {
         var hash = SHA256()
         for item in items {
             let names = item.labels.map { "\t\(base.labels[$0])" }.joined()
-            hash.update("\(base.path(of: item))\t\(item.byteCount)\(names)\n".utf8Span.span.bytes)
+            hash.update("\(base.identifier(of: item))\t\(item.byteCount)\(names)\n".utf8Span.span.bytes)
         }
         (self.base, self.items, digest) = (base, items, hash.hexadecimal)
     }
@@ -25,5 +25,5 @@ package struct TrainingSubset: TrainingSource {
     package var labels: [String] { base.labels }
 
     /// Returns the identifier of a photo in the source.
-    package func path(of item: TrainingPhoto) -> String { base.path(of: item) }
+    package func identifier(of item: TrainingPhoto) -> String { base.identifier(of: item) }
 }

@@ -65,7 +65,7 @@ struct LiveRun {
         }
     }
 
-    private var unit: String { start?.recipe.unit ?? "epoch" }
+    private var unit: String { start?.kind.unit ?? "epoch" }
 
     private mutating func take(_ start: TrainingStart) {
         self.start = start
@@ -136,15 +136,16 @@ extension LiveRun {
         guard let record = result?.model.training else {
             return TrainingCurves.bestEpoch(history.dropFirst(incomparableEpochs), startAccuracy: startAccuracy)
         }
-        return record.kept.flatMap { $0.validationLoss == nil ? nil : $0 }
+        return record.bestEpochMetrics.flatMap { $0.validationLoss == nil ? nil : $0 }
     }
 
     private var score: String {
-        guard let last = result?.model.training?.kept ?? history.last else { return "" }
+        guard let last = result?.model.training?.bestEpochMetrics ?? history.last else { return "" }
         var (accuracy, photos) =
             last.validationAccuracy.map { ($0, "the validation photos") } ?? (last.accuracy, "the training photos")
         var time = "after \(unit) \(last.epoch)"
-        if let record = result?.model.training, record.keepsStart, let startAccuracy = record.startAccuracy {
+        if let record = result?.model.training, record.keepsInitialParameters, let startAccuracy = record.startAccuracy
+        {
             (accuracy, photos, time) = (
                 startAccuracy, "the validation photos", "by the fitted head, before fine-tuning"
             )

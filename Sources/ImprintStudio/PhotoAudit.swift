@@ -42,7 +42,7 @@ struct PhotoAudit: Sendable {
         digest = source.digest
         ids = Set(source.ids.values)
         let named = Dictionary(
-            source.items.map { ($0.url, source.path(of: $0)) }, uniquingKeysWith: { first, _ in first })
+            source.items.map { ($0.url, source.identifier(of: $0)) }, uniquingKeysWith: { first, _ in first })
         let found = audit.findings.map { finding in
             // The messages name the file of the user, and the page shows the labels.
             let reason = finding.files.reduce(finding.kind == .acrossLabels ? "" : finding.reason) { reason, file in

@@ -264,7 +264,7 @@ struct PhotoSource: TrainingSource {
         digest = SHA256.hexadecimal(of: Array(lines.joined().utf8))
     }
 
-    func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.lastPathComponent }
+    func identifier(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.lastPathComponent }
 
     /// The reason why the photos are not sufficient for training; nil if they are.
     var shortage: String? {

@@ -123,7 +123,7 @@ struct AugmentCommand: ParsableCommand {
     }
 
     private func showPhotos(in data: String) throws {
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        let folder = try ImageFolder(at: URL(filePath: data), minimumLabels: 1)
         warnAboutSimilarLabels(folder.labels, consequence: "Training learns them as different labels.")
         try checkContactSheet(contactSheet, inputs: folder.items.map { ("a photo", $0.url.path) })
         let preview = AugmentationPreview(

@@ -96,7 +96,7 @@ struct BenchCommand: AsyncParsableCommand {
         options.processes = TrainingProcesses.group
         options.precision = PrecisionOptions.checked(precision)
         // Reports a wrong folder now instead of after the other suites.
-        if let photos = options.photos { _ = try ImageFolder(at: photos, minimumClasses: 1) }
+        if let photos = options.photos { _ = try ImageFolder(at: photos, minimumLabels: 1) }
         if !common.json { Terminal.note("\(Engine.current)") }
         var benchmark = Benchmark(options)
         for suite in suites {

@@ -55,7 +55,7 @@ private struct FoldLine: Encodable {
         images = fold.result.imageCount
         trainingImages = fold.trainingImages
         seconds = fold.seconds
-        kept = fold.isKept
+        kept = fold.wasRestored
     }
 }
 
@@ -128,8 +128,8 @@ private struct PooledMetricsLine: Encodable {
         logLoss = (metrics?.logLoss).map(Metric.init)
         calibrationError = (metrics?.calibrationError).map(Metric.init)
         auc = (metrics?.auc).map(Metric.init)
-        foldDeviation = metrics?.foldDeviation
-        seedDeviation = metrics?.seedDeviation
+        foldDeviation = metrics?.foldStandardDeviation
+        seedDeviation = metrics?.seedStandardDeviation
         confusion = evaluation.confusion
         perLabel = evaluation.perLabel
     }
@@ -157,8 +157,8 @@ private struct PooledMultiLabelLine: Encodable {
         microF1Interval = metrics?.microF1.bounds
         macroF1 = metrics?.macroF1.value
         macroF1Interval = metrics?.macroF1.bounds
-        foldDeviation = metrics?.foldDeviation
-        seedDeviation = metrics?.seedDeviation
+        foldDeviation = metrics?.foldStandardDeviation
+        seedDeviation = metrics?.seedStandardDeviation
         accuracy = evaluation.accuracy
         perLabel = evaluation.perLabel
     }
@@ -188,8 +188,8 @@ private struct PooledDetectionLine: Encodable {
         precisionInterval = metrics?.precision?.bounds
         recall = metrics?.recall?.value
         recallInterval = metrics?.recall?.bounds
-        foldDeviation = metrics?.foldDeviation
-        seedDeviation = metrics?.seedDeviation
+        foldDeviation = metrics?.foldStandardDeviation
+        seedDeviation = metrics?.seedStandardDeviation
         objects = evaluation.metrics.objectCount
         perLabel = DetectionLabelLine.lines(evaluation)
     }

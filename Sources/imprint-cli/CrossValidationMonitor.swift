@@ -48,7 +48,7 @@ struct CrossValidationMonitor {
             bar.clear()
             Terminal.warn("Training \(name(fold, seed)) again, because its kept model cannot be read: \(reason)")
         case .fold(let fold): try show(fold)
-        case .foldNotKept(let fold, let seed, let error):
+        case .foldNotSaved(let fold, let seed, let error):
             bar.clear()
             Terminal.warn(
                 "Error: \("\(error)".sentence) The cross-validation continues, but \(name(fold, seed)) is not kept.")

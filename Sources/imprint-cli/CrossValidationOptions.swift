@@ -96,7 +96,7 @@ struct CrossValidationOptions: ParsableArguments {
         options.seeds = try seedList()
         options.groups = try groups.map(Self.readGroups) ?? []
         options.averagesFlipped = mirror
-        options.keptFolds = keep.map { URL(filePath: $0, directoryHint: .notDirectory) }
+        options.foldsFolder = keep.map { URL(filePath: $0, directoryHint: .notDirectory) }
         return options
     }
 

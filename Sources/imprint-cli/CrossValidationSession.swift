@@ -47,7 +47,7 @@ struct CrossValidationSession {
             for try await event in validation.start(shouldStop: { Interrupt.isRequested }) {
                 if case .started = event { interrupt.begin() }
                 if case .finished(let result) = event { finished = result }
-                if case .foldNotKept = event { hasAllFiles = false }
+                if case .foldNotSaved = event { hasAllFiles = false }
                 monitor.show(event)
             }
         } catch {

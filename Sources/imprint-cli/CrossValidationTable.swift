@@ -38,7 +38,7 @@ enum CrossValidationTable {
             }
         return row(
             showsSeeds ? "\(fold.seed)/\(fold.number)" : "\(fold.number)", "\(fold.result.imageCount)", metrics,
-            fold.isKept ? "kept" : clockTime(fold.seconds))
+            fold.wasRestored ? "kept" : clockTime(fold.seconds))
     }
 
     /// Returns the row of all folds and the pooled metrics with their intervals, or nil if no fold is finished.

@@ -80,7 +80,7 @@ struct EvaluateCommand: ParsableCommand {
         switch error {
         case ImprintError.labelMismatch where classifierOptions.personalization == nil:
             "If a personalization added the labels, pass it with --personalization."
-        case ImageError.noClassFolders where classifier.model.head.locatesObjects:
+        case ImageError.noLabelFolders where classifier.model.head.locatesObjects:
             "For photos with boxes, --annotations names a file or folder of boxes instead of labels."
         default: nil
         }

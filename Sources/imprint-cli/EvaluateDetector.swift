@@ -59,7 +59,7 @@ struct DetectionTable {
                 "mAP@.5:.95 \(area(metrics.meanAveragePrecision)), mAP@.75 \(area(metrics.meanAveragePrecision75)), "
                     + "AR@100 \(area(metrics.averageRecall100))",
                 "\(counted(metrics.objectCount, "object")) in \(counted(metrics.photoCount, "photo")), "
-                    + "\(metrics.emptyPhotos.count) without objects",
+                    + "\(metrics.emptyPhotoIndices.count) without objects",
                 "at the model's thresholds: precision \(share(point.total.precision)), recall \(share(point.total.recall))",
             ] + [falsePositives].compactMap { $0 }
         let rows = zip(metrics.perLabel, point.perLabel).map { label, counts in

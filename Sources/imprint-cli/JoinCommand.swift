@@ -112,7 +112,7 @@ struct JoinCommand: AsyncParsableCommand {
         let classifier = try ImageClassifier(namedModel(model))
         try training.check(classifier.model, model)
         func folder(_ path: String) throws -> ImageFolder {
-            try ImageFolder(at: URL(filePath: path), minimumClasses: 1, knownLabels: classifier.labels)
+            try ImageFolder(at: URL(filePath: path), minimumLabels: 1, knownLabels: classifier.labels)
         }
         let client = try FleetClient(
             url, classifier: classifier, photos: folder(photos), validation: try validation.map { try folder($0) },

@@ -86,7 +86,7 @@ struct MergeCommand: ParsableCommand {
         }
     }
 
-    private func printSummary(of merge: Merge, _ base: ModelFile) {
+    private func printSummary(of merge: MergeResult, _ base: ModelFile) {
         Terminal.note(
             "Merged the changes of \(counted(merge.userCount, "user")), learned from \(counted(merge.exampleCount, "photo")). Wrote \(output)."
         )

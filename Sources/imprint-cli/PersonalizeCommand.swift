@@ -111,7 +111,7 @@ struct PersonalizeCommand: ParsableCommand {
         guard data != nil || !corrections.isEmpty else { return try learnLogos(classifier) }
         try training.check(base.model, model)
         let folder = try data.map {
-            try ImageFolder(at: URL(filePath: $0), minimumClasses: 1, knownLabels: classifier.labels)
+            try ImageFolder(at: URL(filePath: $0), minimumLabels: 1, knownLabels: classifier.labels)
         }
         let corrections = try corrected(labels: classifier.labels)
         let session = try PersonalizationSession(classifier, configuration: configuration)

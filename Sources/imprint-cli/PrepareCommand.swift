@@ -40,7 +40,7 @@ struct PrepareCommand: ParsableCommand {
     func run() throws {
         let clock = ContinuousClock()
         let start = clock.now
-        let folder = try ImageFolder(at: URL(filePath: data), minimumClasses: 1)
+        let folder = try ImageFolder(at: URL(filePath: data), minimumLabels: 1)
         warnAboutSimilarLabels(folder.labels, consequence: "Training learns them as different labels.")
         var bar = ProgressBar()
         defer { bar.clear() }

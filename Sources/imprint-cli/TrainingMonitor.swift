@@ -89,10 +89,10 @@ struct TrainingMonitor {
             : "\(event.trainableParameterCount) of \(event.parameterCount) parameters"
         if let decision = event.decision {
             Terminal.note("Recipe: \(decision).")
-        } else if event.recipe == .builtInBase, let reason = base?.reasonForBuiltInBase {
+        } else if event.kind == .builtInBase, let reason = base?.reasonForBuiltInBase {
             Terminal.note("Recipe: fine-tune all layers of the base model that comes with Imprint, \(reason).")
         }
-        Terminal.note("\(event.recipe.summary): \(event.network), \(parameters), \(count(epochs)).")
+        Terminal.note("\(event.kind.summary): \(event.network), \(parameters), \(count(epochs)).")
         if event.decision?.evidence?.showsSmallObjects == true {
             Terminal.note(
                 "Only a small part of each photo shows its label, and the accuracy is low. If the label is a logo, a detector is probably "
@@ -100,7 +100,7 @@ struct TrainingMonitor {
                     + "photos of the logo.")
         }
         // Without --base, training starts from an installed base model if there is one.
-        if event.recipe == .builtInBase, let base, base.base == nil {
+        if event.kind == .builtInBase, let base, base.base == nil {
             Terminal.note(
                 "For ordinary photos, a pretrained base model is probably far more accurate: imprint models install efficientnet-lite0"
             )
@@ -160,8 +160,8 @@ struct TrainingMonitor {
         }
     }
 
-    private var isDetector: Bool { started?.recipe.trainsDetector ?? false }
-    private var unit: String { started?.recipe.unit ?? "epoch" }
+    private var isDetector: Bool { started?.kind.trainsDetector ?? false }
+    private var unit: String { started?.kind.unit ?? "epoch" }
     private func count(_ epochs: Int) -> String { counted(epochs, unit) }
     /// Formats an epoch of the run; without the number of epochs if a resumed run has fewer.
     private func position(_ epoch: Int) -> String { "\(unit) \(epoch)" + (epoch > epochs ? "" : " of \(epochs)") }
@@ -210,7 +210,7 @@ struct TrainingMonitor {
         }
         line += String(format: "  %.1f s", seconds)
         // The head is trained on features that were computed before, so images per second would not measure the speed of training.
-        if started?.recipe != .head {
+        if started?.kind != .head {
             line += String(format: "  %.0f images/s", Double(imagesPerEpoch) / max(seconds, 1e-9))
         }
         if Terminal.verbosity == .verbose { line += String(format: "  learning rate %.3g", metrics.learningRate) }
@@ -232,7 +232,7 @@ struct TrainingMonitor {
             accuracy: record.accuracy ?? 0, epochs: record.history.count, seconds: result.seconds,
             images: started.trainingImages + started.validationImages, output: output, ending: result.ending,
             stopped: result.ending.isEarly,
-            keptEpoch: record.kept?.epoch ?? 0,
+            keptEpoch: record.bestEpochMetrics?.epoch ?? 0,
             trainingImages: started.trainingImages, validationImages: started.validationImages,
             leaked: started.leakage?.leaked, leaksAvoided: started.leakage?.avoided,
             recipe: started.decision?.recipe.rawValue, recipeReason: started.decision?.reason,

@@ -126,13 +126,13 @@ import Testing
 
     @Test(
         "The page counts the phases of a detector, and the epochs of a classifier",
-        arguments: [(.boxes, "phase"), (.fromScratch, "epoch")] as [(TrainingRecipe, String)])
-    func unit(recipe: TrainingRecipe, unit: String) {
+        arguments: [(.boxes, "phase"), (.fromScratch, "epoch")] as [(TrainingKind, String)])
+    func unit(kind: TrainingKind, unit: String) {
         var run = LiveRun()
         run.take(
             .started(
                 TrainingStart(
-                    recipe: recipe, labels: ["leaf"], trainingImages: 8, network: "lenet", parameterCount: 1,
+                    kind: kind, labels: ["leaf"], trainingImages: 8, network: "lenet", parameterCount: 1,
                     trainableParameterCount: 1, epochs: 3)))
         let metrics = EpochMetrics(
             epoch: 1, loss: 1, accuracy: 0.5, validationLoss: 1, validationAccuracy: 0.5, learningRate: 1e-3)
@@ -164,7 +164,7 @@ import Testing
         run.take(
             .started(
                 TrainingStart(
-                    recipe: .fromScratch, labels: ["a", "b"], trainingImages: 8, network: "lenet", parameterCount: 1,
+                    kind: .fromScratch, labels: ["a", "b"], trainingImages: 8, network: "lenet", parameterCount: 1,
                     trainableParameterCount: 1, epochs: 3,
                     resumed: .init(history: Array(history.prefix(2)), hasSameImages: hasSameImages))))
         run.take(.epoch(history[2], seconds: 1))

@@ -27,7 +27,7 @@ import Testing
                 #expect(photo.url.path.hasPrefix(folder.path))
             }
             let source = store.trainingData.source
-            #expect(Set(source.items.map { source.path(of: $0) }).count == 3)
+            #expect(Set(source.items.map { source.identifier(of: $0) }).count == 3)
         }
     }
 

@@ -12,7 +12,7 @@ import Testing
         accuracy: 0.5)
     private let epoch = EpochMetrics(epoch: 1, loss: 1, accuracy: 0.5, learningRate: 1e-3)
     private let start = TrainingStart(
-        recipe: .artwork, labels: [], trainingImages: 0, validationImages: 0, labelsWithoutValidation: [], skipped: [],
+        kind: .artwork, labels: [], trainingImages: 0, validationImages: 0, labelsWithoutValidation: [], skipped: [],
         network: "", parameterCount: 0, trainableParameterCount: 0, epochs: 3, resumed: nil, replacesCheckpoint: false,
         leakage: nil, decision: nil)
 

@@ -10,7 +10,7 @@ import Testing
 /// The rules of an anchor-based detector in a model file.
 @Suite struct AnchorHeadTests {
     private static let head = AnchorHead(
-        levels: [.init(stride: 8, anchors: 2), .init(stride: 16, anchors: 1)], valuesPerAnchor: 5, maximumOverlap: 0.3)
+        levels: [.init(stride: 8, anchors: 2), .init(stride: 16, anchors: 1)], valuesPerAnchor: 5, iouThreshold: 0.3)
 
     /// Returns a detector with random parameters for images of 48x32 pixels: 24 · 2 and 6 anchors.
     private func model(_ labels: [String] = ["face"], isSigmoid: Bool = true) throws -> ModelFile {
@@ -80,7 +80,7 @@ import Testing
         var net = NetworkBuilder(name: "sums", input: TensorShape(height: side, width: side, channels: 3))
         net.add(GlobalAveragePool())
         let head = AnchorHead(
-            levels: Array(repeating: .init(stride: 1, anchors: 64), count: 16), valuesPerAnchor: 4, maximumOverlap: 0.3)
+            levels: Array(repeating: .init(stride: 1, anchors: 64), count: 16), valuesPerAnchor: 4, iouThreshold: 0.3)
         // 16 · 64 · 26752² anchors, times the number of labels, are more than 2⁶³ values.
         let problem = head.problem(try net.network(), labelCount: 13_000_000)
         #expect(problem?.hasSuffix("and 13000000 labels, expected more values") == true, "\(problem ?? "none")")

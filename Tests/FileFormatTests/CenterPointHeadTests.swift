@@ -10,7 +10,7 @@ import Testing
 
 /// The rules of a center-point detector in a model file.
 @Suite struct CenterPointHeadTests {
-    private static let head = CenterPointHead(stride: 4, sideMultiple: 16, maximumOverlap: 0.3)
+    private static let head = CenterPointHead(stride: 4, sideMultiple: 16, iouThreshold: 0.3)
 
     /// Returns a detector with random parameters.
     private func model(

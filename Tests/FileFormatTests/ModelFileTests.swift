@@ -246,7 +246,8 @@ func sampleModel(
         #expect(record.accuracy == nil)
     }
 
-    @Test("A record that kept the fitted head has its accuracy, and no kept epoch") func keepsStart() throws {
+    @Test("A record that kept the fitted head has its accuracy, and no kept epoch") func keepsInitialParameters() throws
+    {
         let sample = try sampleModel()
         var kept = try #require(sample.training)
         (kept.keptEpoch, kept.startAccuracy) = (0, 0.95)
@@ -257,7 +258,9 @@ func sampleModel(
             let file = folder.appending(path: "model.imprint")
             try model.write(to: file)
             let record = try #require(ModelFile(contentsOf: file).training)
-            #expect(record == kept && record.keepsStart && record.kept == nil && record.accuracy == 0.95)
+            #expect(
+                record == kept && record.keepsInitialParameters && record.bestEpochMetrics == nil
+                    && record.accuracy == 0.95)
         }
     }
 }

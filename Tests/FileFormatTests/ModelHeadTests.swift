@@ -34,7 +34,7 @@ import Testing
         #expect(logoDetector.head == .detector(rules) && logoDetector.detector == rules)
         #expect(logoDetector.centerPoints == nil && logoDetector.anchors == nil)
 
-        let centerRules = CenterPointHead(stride: 4, sideMultiple: 32, maximumOverlap: 0.3)
+        let centerRules = CenterPointHead(stride: 4, sideMultiple: 32, iouThreshold: 0.3)
         let centerPoints = ModelFile(
             network: network, parameters: parameters, labels: ["a"], preprocessing: preprocessing,
             centerPoints: centerRules)
@@ -42,7 +42,7 @@ import Testing
         #expect(centerPoints.detector == nil && centerPoints.anchors == nil)
 
         let anchorRules = AnchorHead(
-            levels: [.init(stride: 8, anchors: 2)], valuesPerAnchor: 5, maximumOverlap: 0.3)
+            levels: [.init(stride: 8, anchors: 2)], valuesPerAnchor: 5, iouThreshold: 0.3)
         let anchors = ModelFile(
             network: network, parameters: parameters, labels: ["a"], preprocessing: preprocessing, anchors: anchorRules)
         #expect(anchors.head == .anchors(anchorRules) && anchors.anchors == anchorRules)

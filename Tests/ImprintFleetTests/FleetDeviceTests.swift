@@ -234,7 +234,7 @@ import Testing
                 let content = try Data(contentsOf: file)
                 try content.prefix(60).write(to: file)
             }
-            let photos = try ImageFolder(at: folder.appending(path: "photos"), minimumClasses: 1)
+            let photos = try ImageFolder(at: folder.appending(path: "photos"), minimumLabels: 1)
             let size = 4 * fixture.channels * MemoryLayout<Float>.stride
             func train(limit: Int) throws -> LocalTraining {
                 var configuration = PersonalizationConfiguration()

@@ -37,7 +37,7 @@ struct FleetFixture {
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try ImageFile.write(image, to: file)
         }
-        photos = try ImageFolder(at: folder.appending(path: "photos"), minimumClasses: 1)
+        photos = try ImageFolder(at: folder.appending(path: "photos"), minimumLabels: 1)
     }
 
     var channels: Int { model.headShape!.channels }

@@ -10,14 +10,14 @@ import Testing
     private let rules = Preprocessing(width: 70, height: 66)
     private let augmentation = Augmentation([.flip, .rotate, .exposure])
 
-    private func withItems<Result>(_ body: ([ImageFolder.Item]) throws -> Result) throws -> Result {
+    private func withItems<Result>(_ body: ([TrainingPhoto]) throws -> Result) throws -> Result {
         try withTemporaryFolder { root in
             try body(
                 (0..<6).map { index in
                     let url = root.appending(path: "\(index).png")
                     try ImageFile.write(
                         RasterImage.noise(width: 80, height: 90, channels: 3, seed: UInt64(index)), to: url)
-                    return ImageFolder.Item(url: url, label: index / 3)
+                    return TrainingPhoto(url: url, label: index / 3)
                 })
         }
     }

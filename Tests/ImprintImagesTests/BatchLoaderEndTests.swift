@@ -7,10 +7,10 @@ import Testing
 @Suite("Batch loader: early ends") struct BatchLoaderEndTests {
     /// Writes `count` images of each label; the files named in `unreadable` contain text.
     private func withItems<Result>(
-        labels: Int, count: Int, unreadable: Set<String>, _ body: ([ImageFolder.Item]) throws -> Result
+        labels: Int, count: Int, unreadable: Set<String>, _ body: ([TrainingPhoto]) throws -> Result
     ) throws -> Result {
         try withTemporaryFolder { root in
-            var items: [ImageFolder.Item] = []
+            var items: [TrainingPhoto] = []
             for label in 0..<labels {
                 for index in 0..<count {
                     let name = "\(label)-\(index).png"
@@ -20,14 +20,14 @@ import Testing
                     } else {
                         try ImageFile.write(RasterImage.noise(width: 40, height: 30, channels: 3), to: url)
                     }
-                    items.append(ImageFolder.Item(url: url, label: label))
+                    items.append(TrainingPhoto(url: url, label: label))
                 }
             }
             return try body(items)
         }
     }
 
-    private func loader(_ items: [ImageFolder.Item], labels: [String]) throws -> BatchLoader {
+    private func loader(_ items: [TrainingPhoto], labels: [String]) throws -> BatchLoader {
         try BatchLoader(
             items: items, labels: labels, preprocessing: Preprocessing(width: 24, height: 24), batchSize: 4,
             shuffles: true, seed: 1, workers: Workers(2), memoryLimit: 0)

@@ -12,10 +12,10 @@ import Testing
 
     /// Creates a folder of noise images with the labels "a" and "b"; the files named in `unreadable` contain text.
     private func withItems<Result>(
-        a: Int = 7, b: Int = 4, unreadable: Set<String> = [], _ body: ([ImageFolder.Item]) throws -> Result
+        a: Int = 7, b: Int = 4, unreadable: Set<String> = [], _ body: ([TrainingPhoto]) throws -> Result
     ) throws -> Result {
         try withTemporaryFolder { root in
-            var items: [ImageFolder.Item] = []
+            var items: [TrainingPhoto] = []
             for (label, (name, count)) in [("a", a), ("b", b)].enumerated() {
                 for index in 0..<count {
                     let file = "\(name)\(index).png"
@@ -26,7 +26,7 @@ import Testing
                         let seed = UInt64(label * 100 + index)
                         try ImageFile.write(RasterImage.noise(width: 9, height: 7, channels: 3, seed: seed), to: url)
                     }
-                    items.append(ImageFolder.Item(url: url, label: label))
+                    items.append(TrainingPhoto(url: url, label: label))
                 }
             }
             return try body(items)
@@ -34,7 +34,7 @@ import Testing
     }
 
     private func loader(
-        _ items: [ImageFolder.Item], augmentation: Augmentation? = nil, batchSize: Int = 4, shuffles: Bool = true,
+        _ items: [TrainingPhoto], augmentation: Augmentation? = nil, batchSize: Int = 4, shuffles: Bool = true,
         seed: UInt64 = 1, threads: Int = 1, memoryLimit: Int = 1 << 20
     ) throws -> BatchLoader {
         try BatchLoader(

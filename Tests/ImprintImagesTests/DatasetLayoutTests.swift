@@ -121,11 +121,11 @@ import Testing
         let (paths, minimum, name, labels) = files
         try withFiles(paths) { root in
             let error = name.map { ImageError.labelsInSubfolder(folder: root, name: $0, labels: labels) }
-            let folder = Result { () throws(ImageError) in try ImageFolder(at: root, minimumClasses: minimum) }
+            let folder = Result { () throws(ImageError) in try ImageFolder(at: root, minimumLabels: minimum) }
             switch folder {
             case .success: #expect(error == nil && minimum == 1)
             case .failure(let found):
-                #expect(found == error ?? .tooFewClasses(folder: root, found: ["A"], minimum: minimum))
+                #expect(found == error ?? .tooFewLabels(folder: root, found: ["A"], minimum: minimum))
             }
             guard let error, let name else { return }
             #expect(
@@ -147,8 +147,8 @@ import Testing
             }
             #expect(throws: ImageError.self) { try ImageFolder(at: root.appending(path: "B")) }
             try FileManager.default.removeItem(at: root.appending(path: "B"))
-            #expect(throws: ImageError.classWithoutImages(folder: root, label: "A")) {
-                try ImageFolder(at: root, minimumClasses: 1)
+            #expect(throws: ImageError.labelWithoutImages(folder: root, label: "A")) {
+                try ImageFolder(at: root, minimumLabels: 1)
             }
         }
     }
@@ -166,7 +166,7 @@ import Testing
                 try Data("<annotation></annotation>".utf8).write(to: root.appending(path: path))
             }
             func folder(_ known: [String]) throws -> ImageFolder {
-                try ImageFolder(at: root, minimumClasses: 1, knownLabels: known)
+                try ImageFolder(at: root, minimumLabels: 1, knownLabels: known)
             }
             if isLabel {
                 #expect(try folder(["A"]).labels == [name])
@@ -184,16 +184,16 @@ import Testing
     func nestedSets(minimum: Int) throws {
         try withFiles(["set/images/a.jpg", "set/labels/a.txt"]) { root in
             let error = ImageError.hasBoxes(folder: root.appending(path: "set"), found: "the folders images and labels")
-            #expect(throws: error) { try ImageFolder(at: root, minimumClasses: minimum) }
+            #expect(throws: error) { try ImageFolder(at: root, minimumLabels: minimum) }
         }
         try withFiles(["set/a.jpg", "set/_annotations.coco.json"]) { root in
             let error = ImageError.hasBoxes(folder: root.appending(path: "set"), found: "_annotations.coco.json")
-            #expect(throws: error) { try ImageFolder(at: root, minimumClasses: minimum) }
+            #expect(throws: error) { try ImageFolder(at: root, minimumLabels: minimum) }
         }
         try withFiles(["set/train/A/a.jpg", "set/val/A/b.jpg"]) { root in
             let error = ImageError.splitFolders(
                 folder: root.appending(path: "set"), splits: ["train", "val"], labels: ["A"])
-            #expect(throws: error) { try ImageFolder(at: root, minimumClasses: minimum) }
+            #expect(throws: error) { try ImageFolder(at: root, minimumLabels: minimum) }
         }
     }
 

@@ -81,12 +81,12 @@ func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws
 
     @Test("An unusable folder is an error that names the reason") func unusable() throws {
         func expectError(
-            _ paths: [String], _ expected: (URL) -> ImageError, text fragments: String..., minimumClasses: Int = 2,
+            _ paths: [String], _ expected: (URL) -> ImageError, text fragments: String..., minimumLabels: Int = 2,
             at path: String = ""
         ) throws {
             try withFiles(paths) { root in
                 let url = path.isEmpty ? root : root.appending(path: path)
-                #expect(throws: expected(url)) { try ImageFolder(at: url, minimumClasses: minimumClasses) }
+                #expect(throws: expected(url)) { try ImageFolder(at: url, minimumLabels: minimumLabels) }
                 let text = "\(expected(url))"
                 for fragment in fragments + [url.lastPathComponent] { #expect(text.contains(fragment), "\(text)") }
             }
@@ -96,15 +96,15 @@ func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws
         try expectError([], { .emptyFolder(folder: $0) }, text: "one sub-folder")
         try expectError([".DS_Store", "notes.txt"], { .emptyFolder(folder: $0) }, text: "one sub-folder")
         try expectError(
-            ["1.jpg", "2.png", "notes.txt"], { .noClassFolders(folder: $0, images: 2) }, text: "2 photos", "per label")
+            ["1.jpg", "2.png", "notes.txt"], { .noLabelFolders(folder: $0, images: 2) }, text: "2 photos", "per label")
         try expectError(
-            ["only/1.jpg"], { .tooFewClasses(folder: $0, found: ["only"], minimum: 2) }, text: "only",
+            ["only/1.jpg"], { .tooFewLabels(folder: $0, found: ["only"], minimum: 2) }, text: "only",
             "expected at least 2"
         )
         try expectError(
-            ["a/1.jpg", "none/"], { .classWithoutImages(folder: $0, label: "none") }, text: "\"none\"")
+            ["a/1.jpg", "none/"], { .labelWithoutImages(folder: $0, label: "none") }, text: "\"none\"")
         try expectError(
-            ["a/1.jpg", "none/notes.txt"], { .classWithoutImages(folder: $0, label: "none") }, text: "no photos")
+            ["a/1.jpg", "none/notes.txt"], { .labelWithoutImages(folder: $0, label: "none") }, text: "no photos")
     }
 
     @Test("A pipe or a device as the folder is an error that names its kind") func specialFiles() throws {
@@ -122,7 +122,7 @@ func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws
 
     @Test("One class is enough if requested") func oneClass() throws {
         try withFiles(["only/1.jpg"]) { root in
-            let folder = try ImageFolder(at: root, minimumClasses: 1)
+            let folder = try ImageFolder(at: root, minimumLabels: 1)
             #expect(folder.labels == ["only"])
         }
     }
@@ -155,7 +155,7 @@ func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws
         try withFiles(paths) { root in
             let folder = try ImageFolder(at: root)
             #expect(Set(folder.labels.map { Array($0.utf8) }) == [Array("ring".utf8), Array("\u{FEFF}ring".utf8)])
-            let found = Set(folder.items.map { Array(folder.path(of: $0).utf8) })
+            let found = Set(folder.items.map { Array(folder.identifier(of: $0).utf8) })
             #expect(found == Set(paths.map { Array($0.utf8) }))
         }
         let relative = URL(filePath: "\u{FEFF}ring/1.jpg")
@@ -249,7 +249,7 @@ func withFiles<Result>(_ paths: [String], _ body: (URL) throws -> Result) throws
                 try write(.scene(1), to: other.appending(path: "a/1.png"))
                 let hidden = try run(URL(filePath: "/bin/sh"), ["-c", "touch \".$(printf 'x\\351')\""], folder: other)
                 #expect(hidden.status == 0)
-                #expect(try ImageFolder(at: other, minimumClasses: 1).items.count == 1)
+                #expect(try ImageFolder(at: other, minimumLabels: 1).items.count == 1)
             }
         }
     }

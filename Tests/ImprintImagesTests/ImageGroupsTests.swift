@@ -114,7 +114,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
                     try write(part, to: root.appending(path: "a/IMG_\(name).png"))
                 }
             }
-            let folder = try ImageFolder(at: root, minimumClasses: 1)
+            let folder = try ImageFolder(at: root, minimumLabels: 1)
             let groups = try ImageGroups([folder], workers: Workers(2))
             let (correct, wrong) = pairs(folder, groups) { (Int($0.dropFirst(4).prefix(4)) ?? 0) / 10 }
             #expect(correct >= 40 && wrong <= 9, "\(correct) of 48 pairs, \(wrong) wrong pairs")
@@ -151,7 +151,7 @@ func write(_ image: RasterImage, to file: URL, original: String? = nil) throws {
                 try write(.scene(UInt64(scene)), to: root.appending(path: "train/a/t\(10 * scene).png"))
                 try write(.scene(UInt64(scene) + 2), to: root.appending(path: "test/a/v\(10 * scene).jpg"))
             }
-            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumClasses: 1) }
+            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumLabels: 1) }
             let groups = try ImageGroups(folders, workers: Workers(2))
             #expect(names(folders, groups.groups) == [["t20", "v0"], ["t30", "v10"]])
             #expect(groups.leaks(from: 4..<8, into: 0..<4) == 2)

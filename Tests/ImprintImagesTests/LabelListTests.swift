@@ -23,7 +23,7 @@ import Testing
         try withList(Data(text.utf8)) { url in
             let list = try LabelList(at: url, minimumLabels: 0)
             return list.items.map { item in
-                "\(list.path(of: item)): " + item.labels.map { list.labels[$0] }.joined(separator: " ")
+                "\(list.identifier(of: item)): " + item.labels.map { list.labels[$0] }.joined(separator: " ")
             }
         }
     }
@@ -153,7 +153,7 @@ import Testing
             try Data("photo,label\n\(names[0]),cat\n\(names[1]),dog\n".utf8).write(to: list)
             let photos = try LabelList(at: list)
             #expect(photos.items.map { photos.labels[$0.label] } == ["cat", "dog"])
-            #expect(photos.items.map { Array(photos.path(of: $0).utf8) } == names.map { Array($0.utf8) })
+            #expect(photos.items.map { Array(photos.identifier(of: $0).utf8) } == names.map { Array($0.utf8) })
         }
     }
 
@@ -274,7 +274,7 @@ import Testing
         try source.append(image, labels: ["a"])
         try source.append(Data([1, 2]), labels: ["a", "b"], identifier: "x y/1.jpg")
         #expect(source.items.map(\.labels) == [[1], [0, 1]])
-        #expect(source.items.map(source.path) == ["1", "x y/1.jpg"])
+        #expect(source.items.map(source.identifier) == ["1", "x y/1.jpg"])
         #expect(source.isMultiLabel)
         var other = InMemorySource(labels: ["b", "a"])
         try other.append(image, labels: ["b"])
@@ -309,7 +309,7 @@ import Testing
         }
         #expect(source.items.count == 1 && source.digest == digest)
         try source.append(Data([2]), labels: ["a"])
-        #expect(source.items.map(source.path) == ["x", "2"])
+        #expect(source.items.map(source.identifier) == ["x", "2"])
     }
 
     @Test("A subset of a list has the digest and the paths of a list of its photos, and all labels") func subset()
@@ -322,7 +322,7 @@ import Testing
             try Data("photo,label\na.jpg,cat\nsub/e.jpg,dog\n".utf8).write(to: url)
             let list = try LabelList(at: url)
             #expect(subset.digest == list.digest && subset.items == list.items)
-            #expect(subset.items.map(subset.path) == ["a.jpg", "sub/e.jpg"] && subset.name == list.name)
+            #expect(subset.items.map(subset.identifier) == ["a.jpg", "sub/e.jpg"] && subset.name == list.name)
             #expect(one.labels == ["cat", "dog"] && one.digest != subset.digest)
         }
     }

@@ -11,7 +11,7 @@ import Testing
         _ data: URL, _ output: URL, shortSide: Int = 40, quality: Int = 90
     ) throws -> Preparation.Outcome {
         try Preparation(shortSide: shortSide, quality: quality).run(
-            ImageFolder(at: data, minimumClasses: 1), into: output, workers: Workers(2))
+            ImageFolder(at: data, minimumLabels: 1), into: output, workers: Workers(2))
     }
 
     /// Returns the relative paths of all files, including hidden files.
@@ -106,7 +106,7 @@ import Testing
                 try FileManager.default.moveItem(
                     at: data.appending(path: "l/temporary.png"), to: data.appending(path: "l/\(name)"))
             }
-            let folder = try ImageFolder(at: data, minimumClasses: 1)
+            let folder = try ImageFolder(at: data, minimumLabels: 1)
             let targets = try Preparation.targets(of: folder, in: root.appending(path: "out")).map(\.lastPathComponent)
             let pairs = Dictionary(uniqueKeysWithValues: zip(folder.items.map(\.url.lastPathComponent), targets))
             #expect(

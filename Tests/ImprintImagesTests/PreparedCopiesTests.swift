@@ -17,7 +17,7 @@ import Testing
 
         func prepare() throws -> Preparation.Outcome {
             try Preparation(shortSide: 40).run(
-                ImageFolder(at: data, minimumClasses: 1), into: output, workers: Workers(2))
+                ImageFolder(at: data, minimumLabels: 1), into: output, workers: Workers(2))
         }
 
         func copy(_ name: String) throws -> Data { try Data(contentsOf: output.appending(path: name)) }

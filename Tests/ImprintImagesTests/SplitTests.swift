@@ -13,7 +13,7 @@ import Testing
                 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
                 for index in 0..<count { try Data().write(to: folder.appending(path: "\(index).jpg")) }
             }
-            return try ImageFolder(at: root, minimumClasses: 1)
+            return try ImageFolder(at: root, minimumLabels: 1)
         }
     }
 
@@ -67,12 +67,12 @@ import Testing
                     }
                 }
             }
-            let folder = try ImageFolder(at: root, minimumClasses: 1)
+            let folder = try ImageFolder(at: root, minimumLabels: 1)
             return try body(folder, ImageGroups([folder], workers: Workers(1)))
         }
     }
 
-    private func groupNames(_ items: [ImageFolder.Item]) -> Set<Substring> {
+    private func groupNames(_ items: [TrainingPhoto]) -> Set<Substring> {
         Set(items.map { $0.url.lastPathComponent.prefix { $0 != "," } })
     }
 

@@ -46,7 +46,7 @@ import Testing
         let items: [TrainingPhoto]
         let digest = "1"
 
-        func path(of item: TrainingPhoto) -> String { item.identifier }
+        func identifier(of item: TrainingPhoto) -> String { item.identifier }
     }
 
     @Test("Cancelling the task ends the evaluation before the next photo", arguments: [false, true])

@@ -80,7 +80,7 @@ import Testing
 
     @Test("A second folder is compared with the first") func validation() throws {
         try withFolder { root in
-            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumClasses: 1) }
+            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumLabels: 1) }
             var read = 0
             let audit = Audit(folders[0], validation: folders[1], workers: Workers(1)) { read = $0 }
             #expect(findings(audit)[.acrossSplits] == [["v0.jpg", "x20.png"]])
@@ -123,7 +123,7 @@ import Testing
             let files = FileManager.default
             try files.createSymbolicLink(
                 at: root.appending(path: "test/cat/w.png"), withDestinationURL: root.appending(path: "train/dog/x.png"))
-            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumClasses: 1) }
+            let folders = try ["train", "test"].map { try ImageFolder(at: root.appending(path: $0), minimumLabels: 1) }
             let audit = Audit(folders[0], validation: folders[1], workers: Workers(1))
             #expect(findings(audit)[.acrossLabels] == [["x.png", "v.png"]])
             #expect(audit.findings.filter { $0.kind == .acrossLabels }.map(\.reason) == ["dog, cat"])
@@ -179,7 +179,7 @@ import Testing
                         to: root.appending(path: "l/\(index)-\(copy)z.png"))
                 }
             }
-            let audit = Audit(try ImageFolder(at: root, minimumClasses: 1), workers: Workers(2))
+            let audit = Audit(try ImageFolder(at: root, minimumLabels: 1), workers: Workers(2))
             let html = AuditReport(audit, title: "t", workers: Workers(2)).html
             #expect(findings(audit)[.copies]?.count == 30)
             #expect(html.contains("and 6 more") && html.contains("and 3 more"))

@@ -32,13 +32,13 @@ import Testing
     @Test("Fine-tuning it records the base's digest, and the report names it") func recipe() throws {
         try withImages(perLabel: 4) { folder in
             let base = try ModelFile.builtInBase()
-            var recipe: TrainingRecipe?
+            var recipe: TrainingKind?
             let model = try train(
                 folder, quickTraining(epochs: 1) { $0.start = .base(base, trainableLayers: .all) },
-                onEvent: { if case .started(let start) = $0 { recipe = start.recipe } })
+                onEvent: { if case .started(let start) = $0 { recipe = start.kind } })
             #expect(recipe == .builtInBase)
             #expect(model.base == base.digest)
-            #expect(Report(model).html.contains(TrainingRecipe.builtInBase.summary))
+            #expect(Report(model).html.contains(TrainingKind.builtInBase.summary))
         }
     }
 }

@@ -370,7 +370,7 @@ private func fleet(server: URL, model: URL, folder: URL, keyFile: URL) async thr
     // Example of Sources/ImprintFleet/README.md begins
     // Example of Sources/ImprintFleet/ImprintFleet.docc/ImprintFleet.md begins
     let client = try FleetClient(
-        server, classifier: ImageClassifier(contentsOf: model), photos: ImageFolder(at: folder, minimumClasses: 1),
+        server, classifier: ImageClassifier(contentsOf: model), photos: ImageFolder(at: folder, minimumLabels: 1),
         key: keyFile)
     try await client.run { event in print(event) }
     // Example ends
@@ -380,7 +380,7 @@ private func fleetTask(model: URL, folder: URL, keyFile: URL) throws {
     // Example of docs/how-to/train-a-fleet.md begins
     let client = try FleetClient(
         URL(string: "https://fleet.example:8000")!, classifier: ImageClassifier(contentsOf: model),
-        photos: ImageFolder(at: folder, minimumClasses: 1), key: keyFile)
+        photos: ImageFolder(at: folder, minimumLabels: 1), key: keyFile)
     let task = Task { try await client.run { event in print(event) } }
     task.cancel()  // leaves the fleet
     // Example ends

@@ -206,7 +206,7 @@ private func expectEqual(
                 (self.photo("b", [object("bird", [0, 0, 1, 1])]), []),
             ])
         #expect(metrics.photoCount == 2 && metrics.objectCount == 0 && metrics.crowdCount == 1)
-        #expect(metrics.detectionCount == 1 && metrics.emptyPhotos == [1])
+        #expect(metrics.detectionCount == 1 && metrics.emptyPhotoIndices == [1])
         #expect(metrics.meanAveragePrecision50 == nil && metrics.meanAveragePrecision50Interval() == nil)
         #expect(metrics.operatingPoint(threshold: 0).total == DetectionMetrics.Counts())
     }

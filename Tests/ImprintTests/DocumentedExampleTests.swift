@@ -35,7 +35,7 @@ private func detectorTraining(photos: URL, leaf: URL, crest: URL, others: URL, m
     // Example of docs/how-to/logo-detection.md begins
     let trainer = DetectorTrainer(
         artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
-        photos: try ImageFolder(at: photos, minimumClasses: 1), backgrounds: try ImageFolder.images(in: others))
+        photos: try ImageFolder(at: photos, minimumLabels: 1), backgrounds: try ImageFolder.images(in: others))
     for try await case .finished(let result) in trainer.start() {
         try result.model.write(to: model)
     }
@@ -98,7 +98,7 @@ private func tracking(detector: ImageClassifier, camera: Camera, overlay: Overla
 private func tracker(request: DetectionRequest, camera: Camera) throws -> DetectionStream {
     // Example of Sources/Imprint/Imprint.docc/CameraStreams.md begins
     // Example of docs/how-to/apps.md begins
-    let tracker = try ObjectTracker(minimumOverlap: 0.2, maximumMissedFrames: 10)
+    let tracker = try ObjectTracker(minimumIoU: 0.2, maximumMissedFrames: 10)
     let stream = request.detections(for: camera.frames, every: .zero, tracker: tracker)
     // Example ends
     return stream

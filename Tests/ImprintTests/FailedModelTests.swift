@@ -82,7 +82,7 @@ import Testing
         func sampleCount(ofRound round: Int) -> Int { task.sampleCount(ofRound: round) }
 
         func describe() -> (
-            recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int
+            kind: TrainingKind, parameterCount: Int, trainableParameterCount: Int, roundCount: Int
         ) { task.describe() }
 
         func makeModel(

@@ -44,7 +44,7 @@ import Testing
             }
         }
 
-        func path(of item: TrainingPhoto) -> String { item.identifier }
+        func identifier(of item: TrainingPhoto) -> String { item.identifier }
     }
 
     /// Trains a detector on photos; the process with the rank 1, or a single process, cannot read some of them.

@@ -13,17 +13,17 @@ import Testing
         let base = try withImages(perLabel: 8) { try train($0, quickTraining(epochs: 2)) }
         try withImages(["down", "left", "up"], perLabel: 8) { folder in
             var counts = (trained: 0, all: 0)
-            var recipe: TrainingRecipe?
+            var recipe: TrainingKind?
             let tuned = try train(
                 folder, quickTraining(epochs: 2) { $0.start = .base(base, trainableLayers: .head) },
                 onEvent: {
                     guard case .started(let start) = $0 else { return }
                     counts = (start.trainableParameterCount, start.parameterCount)
-                    recipe = start.recipe
+                    recipe = start.kind
                 })
             #expect(recipe == .head)
-            #expect(Report(base).html.contains(TrainingRecipe.fromScratch.summary))
-            #expect(Report(tuned).html.contains(TrainingRecipe.head.summary))
+            #expect(Report(base).html.contains(TrainingKind.fromScratch.summary))
+            #expect(Report(tuned).html.contains(TrainingKind.head.summary))
             #expect(counts.trained == 32 * 3 + 3)
             #expect(counts.all == tuned.parameters.layout.trainableCount)
             #expect(tuned.labels == ["down", "left", "up"])
@@ -165,10 +165,10 @@ import Testing
         let network = try ownNetwork(outputs: outputs, endsInSoftmax: endsInSoftmax)
         let preprocessing = Preprocessing(width: 16, height: 16, cropAndScale: .scaleFit)
         try withImages(perLabel: 4) { folder in
-            var recipe: TrainingRecipe?
+            var recipe: TrainingKind?
             let model = try train(
                 folder, quickTraining(epochs: 1) { $0.start = .untrained(network, preprocessing: preprocessing) },
-                onEvent: { if case .started(let start) = $0 { recipe = start.recipe } })
+                onEvent: { if case .started(let start) = $0 { recipe = start.kind } })
             #expect(recipe == .fromScratch && model.base == nil && model.training?.trainableLayers == nil)
             #expect(model.network.output == TensorShape(channels: 2) && model.network.nodes.last?.layer is Softmax)
             #expect((model.network == network) == (outputs == 2 && endsInSoftmax))

@@ -131,7 +131,7 @@ import Testing
                 let record = try #require(model.training)
                 #expect(record.trainingImages == ["down": 6, "left": 6, "up": 6])
                 #expect(record.validationImages == ["up": 3])
-                let evaluation = try ImageClassifier(model).evaluate(on: ImageFolder(at: other, minimumClasses: 1))
+                let evaluation = try ImageClassifier(model).evaluate(on: ImageFolder(at: other, minimumLabels: 1))
                 #expect(evaluation.results.map(\.label) == [2, 2, 2])
                 #expect(record.accuracy == Float(evaluation.accuracy))
             }

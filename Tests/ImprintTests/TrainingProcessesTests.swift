@@ -233,7 +233,7 @@ import Testing
                 var steps = 0
                 do {
                     let result = try trainDetector(
-                        ["cross": [artwork]], photos: ImageFolder(at: photos, minimumClasses: 1), backgrounds: nil,
+                        ["cross": [artwork]], photos: ImageFolder(at: photos, minimumLabels: 1), backgrounds: nil,
                         steps: [2, 2], poolSize: 4, checkpoints: checkpoints,
                         onEvent: { if case .batch = $0 { steps += 1 } },
                         shouldStop: { stops && steps >= 1 && group?.isFirst ?? true }

@@ -140,7 +140,7 @@ import Testing
                 onEvent(
                     .started(
                         TrainingStart(
-                            recipe: .fromScratch, labels: model.labels, trainingImages: 8, network: model.network.name,
+                            kind: .fromScratch, labels: model.labels, trainingImages: 8, network: model.network.name,
                             parameterCount: 1, trainableParameterCount: 1, epochs: epochs)))
                 for epoch in 1...epochs {
                     if shouldStop() { return TrainingResult(model: model, ending: .stopped) }

@@ -23,7 +23,7 @@ import Testing
     /// Writes a list of the photos of a folder, and returns its URL.
     private func list(_ folder: URL) throws -> URL {
         let photos = try ImageFolder(at: folder)
-        let lines = photos.items.reversed().map { "\(photos.path(of: $0)),\(photos.labels[$0.label])\r\n" }
+        let lines = photos.items.reversed().map { "\(photos.identifier(of: $0)),\(photos.labels[$0.label])\r\n" }
         let url = folder.appending(path: "photos.csv")
         try Data(("photo,label\r\n" + lines.joined()).utf8).write(to: url)
         return url
@@ -48,7 +48,7 @@ import Testing
             var decoded = InMemorySource(labels: photos.labels)
             var encoded = InMemorySource(labels: photos.labels)
             for item in photos.items {
-                let (labels, path) = ([photos.labels[item.label]], photos.path(of: item))
+                let (labels, path) = ([photos.labels[item.label]], photos.identifier(of: item))
                 try decoded.append(ImageFile.decode(item.url), labels: labels, identifier: path)
                 try encoded.append(Data(contentsOf: item.url), labels: labels, identifier: path)
             }
@@ -99,7 +99,7 @@ import Testing
         var labels = ["left", "right"]
         let items: [TrainingPhoto]
         let digest = "1"
-        func path(of item: TrainingPhoto) -> String { item.identifier }
+        func identifier(of item: TrainingPhoto) -> String { item.identifier }
     }
 
     @Test("Photos that a source loads on demand train the same parameters as their folder") func onDemand() throws {
@@ -107,7 +107,7 @@ import Testing
             let photos = try ImageFolder(at: folder)
             let database = Database(
                 items: photos.items.map { item in
-                    TrainingPhoto(identifier: photos.path(of: item), labels: item.labels) {
+                    TrainingPhoto(identifier: photos.identifier(of: item), labels: item.labels) {
                         try Data(contentsOf: item.url)
                     }
                 })

@@ -115,7 +115,7 @@ final class AnchorPool: HeadPredictor {
         while kept.count < Self.maximumCount, let best = rest.first {
             var averaged = [best]
             rest = rest.dropFirst().filter { other in
-                guard other.box.overlap(with: best.box) >= head.maximumOverlap else { return true }
+                guard other.box.iou(with: best.box) >= head.iouThreshold else { return true }
                 if other.confidence >= Self.averagedConfidence { averaged.append(other) }
                 return false
             }

@@ -64,7 +64,7 @@ final class CenterPointPool: HeadPredictor {
         var objects: [DetectedObject] = []
         for position in candidates.prefix(Self.maximumCandidateCount) where objects.count < Self.maximumCount {
             let box = box(at: position, in: map, of: image)
-            guard box.isWithinImage, !objects.contains(where: { $0.box.overlap(with: box) >= head.maximumOverlap })
+            guard box.isWithinImage, !objects.contains(where: { $0.box.iou(with: box) >= head.iouThreshold })
             else { continue }
             objects.append(DetectedObject(label: label, confidence: map[position, index], box: box))
         }

@@ -118,9 +118,9 @@ package enum ObjectPeaks {
             for peak in peaks {
                 guard peak.confidence >= ObjectSelection.minimumConfidence else { break }
                 if let index = clusters.firstIndex(where: {
-                    $0.best.overlap(with: peak.box) > ObjectSelection.sameLogoOverlap
+                    $0.best.iou(with: peak.box) > ObjectSelection.sameLogoOverlap
                 }) {
-                    if clusters[index].best.overlap(with: peak.box) > ObjectSelection.averagedOverlap {
+                    if clusters[index].best.iou(with: peak.box) > ObjectSelection.averagedOverlap {
                         clusters[index].add(peak.box, weight: peak.confidence)
                     }
                 } else if clusters.count < ObjectSelection.maximumCount {
@@ -149,7 +149,7 @@ package enum ObjectPeaks {
             return object.box.intersection(with: weaker.box)
                 > ObjectSelection.sameLogoContainment * weaker.box.width * weaker.box.height
         }
-        return object.box.overlap(with: weaker.box) > ObjectSelection.otherLogoOverlap
+        return object.box.iou(with: weaker.box) > ObjectSelection.otherLogoOverlap
     }
 
     /// Returns whether a match makes a less confident one of the same logo redundant, which is mostly inside or around it.

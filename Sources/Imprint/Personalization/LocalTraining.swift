@@ -29,7 +29,7 @@ package final class LocalTraining: Sendable {
         }
         let items = folder.items
         let workers = Workers(configuration.isBackground ? 1 : configuration.threads)
-        var (examples, readable, skipped): ([Example], [ImageFolder.Item], [SkippedImage]) = ([], [], [])
+        var (examples, readable, skipped): ([Example], [TrainingPhoto], [SkippedImage]) = ([], [], [])
         let chunkSize = 32 * workers.count
         // At least half of the photos must be readable.
         let fewestReadable = items.count - items.count / 2

@@ -11,7 +11,7 @@ public struct MergeOptions: Hashable, Sendable {
     ///
     /// Noise requires `clip`.
     public var noise: Double?
-    /// The δ for which `Merge.Privacy.epsilon` is computed, more than 0 and less than 1.
+    /// The δ for which `MergeResult.Privacy.epsilon` is computed, more than 0 and less than 1.
     public var delta = 1e-5
     /// The random seed of the noise; nil for the system's random number generator.
     ///

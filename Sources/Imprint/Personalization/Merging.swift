@@ -3,7 +3,7 @@ public import ImprintModel
 internal import ImprintNetwork
 
 /// The result of merging the personalizations of several users into one model.
-public struct Merge: Sendable {
+public struct MergeResult: Sendable {
     /// The merged model.
     public let model: ModelFile
     /// The number of merged personalizations, one per user.
@@ -66,7 +66,9 @@ extension ModelFile {
     ///   - `ModelFileError` if a personalization was made for another model, does not fit the model, or is a copy of another one.
     ///   - `ImprintError.invalidSetting` if there are no personalizations, or an option is out of range.
     ///   - `NetworkError.outOfMemory` if there is not enough memory.
-    public func merging(_ personalizations: [Personalization], options: MergeOptions = MergeOptions()) throws -> Merge {
+    public func merging(
+        _ personalizations: [Personalization], options: MergeOptions = MergeOptions()
+    ) throws -> MergeResult {
         try options.check()
         guard head.isTrainable else { throw ImprintError.cannotTrainImportedDetector(network: network.name) }
         guard !personalizations.isEmpty else {
@@ -99,12 +101,12 @@ extension ModelFile {
             rehearsal: changesFeatures ? nil : rehearsal, trainedModel: digest)
         // The rule was calibrated on the features of the base.
         if changesFeatures { model.novelty = nil }
-        return Merge(
+        return MergeResult(
             model: model,
             userCount: personalizations.count, exampleCount: personalizations.reduce(0) { $0 + $1.record.count },
             clippedCount: average.clippedCount, addedLabels: added, omittedLabels: added.isEmpty ? proposed : [],
             privacy: options.noise.map {
-                Merge.Privacy(
+                MergeResult.Privacy(
                     epsilon: GaussianMechanism.epsilon(multiplier: $0, delta: options.delta), delta: options.delta,
                     standardDeviation: average.standardDeviation)
             },

@@ -13,13 +13,13 @@ public struct TrackedObject: Identifiable, Hashable, Sendable {
 
 /// A tracker that follows objects over the frames of a video by the overlap of their boxes.
 ///
-/// A detection continues the track of the same label whose last box overlaps it most, if their IoU is at least `minimumOverlap`. Pairs with
+/// A detection continues the track of the same label whose last box overlaps it most, if their IoU is at least `minimumIoU`. Pairs with
 /// a larger overlap are matched first, and detections without a match start a new track. This is the IoU tracker of Bochinski, Eiselein and
 /// Sikora ("High-speed tracking-by-detection without using image information", 2017), extended to remember tracks that are lost for a few
 /// frames. It does not have a motion model, so an object must move by less than about half of its size between two frames.
 public struct ObjectTracker: Sendable {
     /// The minimum intersection over union (IoU) of two boxes of one object in successive frames, 0…1.
-    public let minimumOverlap: Float
+    public let minimumIoU: Float
     /// The number of successive frames for which a lost object keeps its identity.
     public let maximumMissedFrames: Int
 
@@ -34,19 +34,19 @@ public struct ObjectTracker: Sendable {
     private var lastID = 0
 
     /// Creates a tracker with the default values: a minimum overlap of 0.3, and 5 missed frames.
-    public init() { (minimumOverlap, maximumMissedFrames) = (0.3, 5) }
+    public init() { (minimumIoU, maximumMissedFrames) = (0.3, 5) }
 
     /// Creates a tracker.
-    /// - Throws: `ImprintError.invalidSetting` if `minimumOverlap` is not more than 0 and at most 1, or `maximumMissedFrames` is negative.
-    public init(minimumOverlap: Float, maximumMissedFrames: Int) throws(ImprintError) {
-        guard minimumOverlap > 0 && minimumOverlap <= 1 else {
+    /// - Throws: `ImprintError.invalidSetting` if `minimumIoU` is not more than 0 and at most 1, or `maximumMissedFrames` is negative.
+    public init(minimumIoU: Float, maximumMissedFrames: Int) throws(ImprintError) {
+        guard minimumIoU > 0 && minimumIoU <= 1 else {
             throw .invalidSetting(
-                name: "minimumOverlap", found: messageText(minimumOverlap), expected: "more than 0, and at most 1")
+                name: "minimumIoU", found: messageText(minimumIoU), expected: "more than 0, and at most 1")
         }
         guard maximumMissedFrames >= 0 else {
             throw .invalidSetting(name: "maximumMissedFrames", found: "\(maximumMissedFrames)", expected: "0 or more")
         }
-        (self.minimumOverlap, self.maximumMissedFrames) = (minimumOverlap, maximumMissedFrames)
+        (self.minimumIoU, self.maximumMissedFrames) = (minimumIoU, maximumMissedFrames)
     }
 
     /// Assigns the objects of the next frame to tracks.
@@ -83,8 +83,8 @@ public struct ObjectTracker: Sendable {
         var pairs: [(track: Int, object: Int, overlap: Float)] = []
         for (track, known) in tracks.enumerated() {
             for (index, object) in objects.enumerated() where object.label == known.object.label {
-                let overlap = object.box.overlap(with: known.object.box)
-                if overlap >= minimumOverlap { pairs.append((track, index, overlap)) }
+                let overlap = object.box.iou(with: known.object.box)
+                if overlap >= minimumIoU { pairs.append((track, index, overlap)) }
             }
         }
         return pairs.sorted { ($1.overlap, $0.track, $0.object) < ($0.overlap, $1.track, $1.object) }

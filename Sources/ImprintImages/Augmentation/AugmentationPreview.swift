@@ -5,7 +5,7 @@ package struct AugmentationPreview: Sendable {
         /// One row per image: the preprocessed image, a gap, and the augmented images of the epochs.
         package let image: RasterImage
         /// The images on the sheet, from the top.
-        package let shown: [ImageFolder.Item]
+        package let shown: [TrainingPhoto]
         /// The images that cannot be read.
         package let skipped: [SkippedImage]
     }
@@ -28,13 +28,13 @@ package struct AugmentationPreview: Sendable {
     ///
     /// The augmented images are those that training on all of the items uses.
     /// - Throws: `ImageError` if none of the chosen images can be read.
-    package func sheet(of items: [ImageFolder.Item], count: Int) throws(ImageError) -> Sheet {
+    package func sheet(of items: [TrainingPhoto], count: Int) throws(ImageError) -> Sheet {
         precondition(!items.isEmpty && count >= 1, "a preview must show at least one image")
         let rows = min(count, items.count)
         // The middle of each of `rows` equal parts.
         let indices = (0..<rows).map { (2 * $0 + 1) * items.count / (2 * rows) }
         var images: [RasterImage] = []
-        var shown: [ImageFolder.Item] = []
+        var shown: [TrainingPhoto] = []
         var skipped: [SkippedImage] = []
         for index in indices {
             let item = items[index]

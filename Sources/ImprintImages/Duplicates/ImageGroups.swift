@@ -121,7 +121,7 @@ extension TrainingSource {
             let home = names.count > 1 ? names.prefix(1) : []
             return (home.first ?? "", names.dropFirst(home.count).joined(separator: "/"))
         }
-        let path = path(of: item)
+        let path = identifier(of: item)
         let folder = item.labels.count == 1 ? labels[item.labels[0]] + "/" : ""
         return (
             item.labels.map(String.init).joined(separator: ";"),

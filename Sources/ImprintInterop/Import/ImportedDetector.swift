@@ -89,7 +89,7 @@ extension ModelImporter {
             network: network, parameters: parameters, labels: try labels(for: labelCount, kind.labels, &notes),
             preprocessing: try preprocessing(for: network, rule, cropAndScale: .scaleFill),
             centerPoints: CenterPointHead(
-                stride: size.height / rows, sideMultiple: sideMultiple, maximumOverlap: 0.3))
+                stride: size.height / rows, sideMultiple: sideMultiple, iouThreshold: 0.3))
         detector.details = model.details.details
         return try imported(detector, as: kind, notes: notes + model.details.notes)
     }

@@ -42,7 +42,7 @@ extension ModelImporter {
         let name = URL(filePath: file.path).deletingPathExtension().lastPathComponent
         let (network, parameters) = try assembler.finish(output, named: name)
         var notes: [String] = []
-        let head = AnchorHead(levels: levels, valuesPerAnchor: boxes.shape[2], maximumOverlap: 0.3)
+        let head = AnchorHead(levels: levels, valuesPerAnchor: boxes.shape[2], iouThreshold: 0.3)
         let model = ModelFile(
             network: network, parameters: parameters, labels: try labels(for: 1, DetectorKind.blazeFace.labels, &notes),
             preprocessing: try preprocessing(

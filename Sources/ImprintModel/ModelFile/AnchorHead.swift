@@ -39,14 +39,20 @@ public struct AnchorHead: Codable, Hashable, Sendable {
     public var levels: [Level]
     /// The number of values after the probabilities, for each anchor; at least 4.
     public var valuesPerAnchor: Int
-    /// The overlap (IoU, 0…1) with a box of the same label from which the weaker box is suppressed.
-    public var maximumOverlap: Float
+    /// The IoU (0…1) with a better box of the same label at which non-maximum suppression drops a box.
+    public var iouThreshold: Float
+
+    // The name of the key in model files.
+    private enum CodingKeys: String, CodingKey {
+        case levels, valuesPerAnchor
+        case iouThreshold = "maximumOverlap"
+    }
 
     /// Creates the rules of a detector.
-    public init(levels: [Level], valuesPerAnchor: Int, maximumOverlap: Float) {
+    public init(levels: [Level], valuesPerAnchor: Int, iouThreshold: Float) {
         self.levels = levels
         self.valuesPerAnchor = valuesPerAnchor
-        self.maximumOverlap = maximumOverlap
+        self.iouThreshold = iouThreshold
     }
 
     /// Returns the centres of all anchors in pixels of the network's input, in the order of the output.
@@ -70,8 +76,8 @@ public struct AnchorHead: Codable, Hashable, Sendable {
         guard (Self.boxValueCount...256).contains(valuesPerAnchor) else {
             return "\(valuesPerAnchor) values for each anchor, expected \(Self.boxValueCount) to 256"
         }
-        guard maximumOverlap > 0, maximumOverlap <= 1 else {
-            return "a maximum overlap of \(messageText(maximumOverlap)), expected more than 0 and at most 1"
+        guard iouThreshold > 0, iouThreshold <= 1 else {
+            return "a maximum overlap of \(messageText(iouThreshold)), expected more than 0 and at most 1"
         }
         let input = network.input
         guard levels.allSatisfy({ input.height.isMultiple(of: $0.stride) && input.width.isMultiple(of: $0.stride) })

@@ -23,14 +23,20 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
     public var stride: Int
     /// The required divisor of the sides of the network's input, in pixels; a multiple of `stride`.
     public var sideMultiple: Int
-    /// The overlap (IoU, 0…1) with a box of the same label from which the weaker box is suppressed.
-    public var maximumOverlap: Float
+    /// The IoU (0…1) with a better box of the same label at which non-maximum suppression drops a box.
+    public var iouThreshold: Float
+
+    // The name of the key in model files.
+    private enum CodingKeys: String, CodingKey {
+        case stride, sideMultiple
+        case iouThreshold = "maximumOverlap"
+    }
 
     /// Creates the rules of a detector.
-    public init(stride: Int, sideMultiple: Int, maximumOverlap: Float) {
+    public init(stride: Int, sideMultiple: Int, iouThreshold: Float) {
         self.stride = stride
         self.sideMultiple = sideMultiple
-        self.maximumOverlap = maximumOverlap
+        self.iouThreshold = iouThreshold
     }
 
     /// Returns the size to which an image is scaled for the network: at most the size of the network's input.
@@ -55,8 +61,8 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
                 "a stride of \(stride) and a side multiple of \(sideMultiple), expected 1 to 256, and 1 to 4096 and a multiple of "
                 + "the stride"
         }
-        guard maximumOverlap > 0, maximumOverlap <= 1 else {
-            return "a maximum overlap of \(maximumOverlap), expected more than 0 and at most 1"
+        guard iouThreshold > 0, iouThreshold <= 1 else {
+            return "a maximum overlap of \(iouThreshold), expected more than 0 and at most 1"
         }
         guard !labels.isEmpty, network.output.channels == labels.count + Self.boxValueCount else {
             return

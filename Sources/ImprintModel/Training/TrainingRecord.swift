@@ -159,13 +159,16 @@ extension TrainingRecord {
     }
 
     /// Whether the model is the frozen base model with the fitted head, because fine-tuning was less accurate.
-    public var keepsStart: Bool { keptEpoch == 0 }
+    public var keepsInitialParameters: Bool { keptEpoch == 0 }
 
     /// The metrics of the epoch whose parameters the model has; nil if the parameters are from before the first epoch.
-    public var kept: EpochMetrics? {
-        keepsStart ? nil : keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
+    public var bestEpochMetrics: EpochMetrics? {
+        keepsInitialParameters
+            ? nil : keptEpoch.flatMap { epoch in history.first { $0.epoch == epoch } } ?? history.last
     }
 
     /// The accuracy of the model's parameters, on the validation set if there is one, otherwise on the training set.
-    public var accuracy: Float? { keepsStart ? startAccuracy : kept.map { $0.validationAccuracy ?? $0.accuracy } }
+    public var accuracy: Float? {
+        keepsInitialParameters ? startAccuracy : bestEpochMetrics.map { $0.validationAccuracy ?? $0.accuracy }
+    }
 }

@@ -38,11 +38,11 @@ package struct AnnotatedSource: TrainingSource {
         self.paths = Dictionary(zip(annotations.photos.map(\.url), paths), uniquingKeysWith: { first, _ in first })
     }
 
-    package func path(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
+    package func identifier(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
 
     /// Returns a function that finds the index of a photo by its path in the annotation file, or nil if there is no such photo.
     ///
-    /// `path(of:)` is relative to the deepest folder of all photos, so it can lack folders that the file names.
+    /// `identifier(of:)` is relative to the deepest folder of all photos, so it can lack folders that the file names.
     func indexInFile() -> (String) -> Int? {
         // Bytes, as in `indicesByPath`.
         func bytes(_ location: URL) -> [UInt8] { Array(location.standardizedFileURL.displayPath.utf8) }

@@ -118,7 +118,7 @@ struct BoxAudit {
             let others = boxes[(index + 1)...].prefix(comparisonLimit).prefix {
                 $0.1.x - box.x <= (1 - duplicateOverlap) * box.width
             }
-            func isEqual(_ other: PixelBox) -> Bool { box.overlap(with: other, isCrowd: false) > duplicateOverlap }
+            func isEqual(_ other: PixelBox) -> Bool { box.iou(with: other, isCrowd: false) > duplicateOverlap }
             if let (other, _) = others.first(where: { $0.0.label == object.label && isEqual($0.1) }) {
                 findings.append(finding(.duplicateBoxes, photo, [object, other], ""))
             }

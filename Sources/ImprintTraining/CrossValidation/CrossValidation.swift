@@ -47,7 +47,7 @@ public struct CrossValidation: Sendable {
         ///
         /// A later run with the same photos and settings reads the finished folds and trains only the others. Only one run at a time uses the
         /// folder.
-        public var keptFolds: URL?
+        public var foldsFolder: URL?
 
         /// Creates the default options.
         public init() {}

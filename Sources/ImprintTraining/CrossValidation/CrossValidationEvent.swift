@@ -18,7 +18,7 @@ public enum CrossValidationEvent: Sendable, RunEvent {
     /// A fold is finished, or was read from the folder of finished folds.
     case fold(CrossValidationFold)
     /// A finished fold could not be written to the folder of finished folds. The run continues, and a later run trains the fold again.
-    case foldNotKept(fold: Int, seed: UInt64, FileError)
+    case foldNotSaved(fold: Int, seed: UInt64, FileError)
     /// The run has ended; this is the last event. If a later fold failed, the sequence then throws its error.
     case finished(CrossValidationResult)
 
@@ -26,7 +26,7 @@ public enum CrossValidationEvent: Sendable, RunEvent {
         switch self {
         case .comparing, .evaluating: true
         case .training(_, _, let event): event.isProgress
-        case .started, .damagedFold, .fold, .foldNotKept, .finished: false
+        case .started, .damagedFold, .fold, .foldNotSaved, .finished: false
         }
     }
 }
@@ -60,7 +60,7 @@ public struct CrossValidationFold: Sendable {
     /// The training time in seconds.
     public let seconds: Double
     /// Whether the result was read from the folder of finished folds instead of being computed in this run.
-    public let isKept: Bool
+    public let wasRestored: Bool
 
     /// The evaluation on the photos of the fold, or nil for a multi-label model or a detector evaluated on boxes.
     ///
@@ -93,9 +93,9 @@ public struct CrossValidationResult: Sendable {
         /// The area under the ROC curve, or nil unless there are two labels with photos.
         public let auc: Estimate?
         /// The standard deviation of the accuracy over all folds, or nil for one fold.
-        public let foldDeviation: Double?
+        public let foldStandardDeviation: Double?
         /// The standard deviation of the accuracy over the repeats, or nil for one repeat.
-        public let seedDeviation: Double?
+        public let seedStandardDeviation: Double?
     }
 
     /// The metrics of the pooled predictions of multi-label models.
@@ -107,9 +107,9 @@ public struct CrossValidationResult: Sendable {
         /// The mean F1 of the labels that a photo has or is predicted to have.
         public let macroF1: Estimate
         /// The standard deviation of the mAP over all folds, or nil for one fold.
-        public let foldDeviation: Double?
+        public let foldStandardDeviation: Double?
         /// The standard deviation of the mAP over the repeats, or nil for one repeat.
-        public let seedDeviation: Double?
+        public let seedStandardDeviation: Double?
     }
 
     /// The metrics of the pooled detections of detectors on annotated photos.
@@ -123,9 +123,9 @@ public struct CrossValidationResult: Sendable {
         /// The share of the objects that were found, at the thresholds of each fold's model; nil without objects.
         public let recall: Estimate?
         /// The standard deviation of the mAP@.5 over all folds, or nil for one fold.
-        public let foldDeviation: Double?
+        public let foldStandardDeviation: Double?
         /// The standard deviation of the mAP@.5 over the repeats, or nil for one repeat.
-        public let seedDeviation: Double?
+        public let seedStandardDeviation: Double?
     }
 
     /// The finished folds, by repeat and number.

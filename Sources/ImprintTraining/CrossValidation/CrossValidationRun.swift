@@ -7,7 +7,7 @@
 /// - `NetworkError`: the network and the photos do not fit together.
 /// - `FileError`: the folder of finished folds cannot be created or locked.
 ///
-/// If a finished fold cannot be written to that folder, the run sends `foldNotKept`, and continues. If a fold fails after others are finished,
+/// If a finished fold cannot be written to that folder, the run sends `foldNotSaved`, and continues. If a fold fails after others are finished,
 /// the run sends `finished` with these folds before the error.
 ///
 /// `stop()` ends the run after the current training step, or after the current portion of photos that the run compares, scans or evaluates. The

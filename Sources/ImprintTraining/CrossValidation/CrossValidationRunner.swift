@@ -26,7 +26,7 @@ struct CrossValidationRunner {
     func run() throws -> CrossValidationResult {
         try check()
         let settings = try training.settings()
-        let store = try options.keptFolds.map {
+        let store = try options.foldsFolder.map {
             try FoldStore(
                 $0, settings: self.settings(settings), photos: photos, kind: training.kind,
                 annotations: training.annotations)
@@ -107,7 +107,7 @@ struct CrossValidationRunner {
         do {
             try store?.save(fold, model)
         } catch let error as FileError {
-            onEvent(.foldNotKept(fold: fold.number, seed: fold.seed, error))
+            onEvent(.foldNotSaved(fold: fold.number, seed: fold.seed, error))
         }
     }
 
@@ -191,7 +191,7 @@ struct CrossValidationRunner {
         SystemMemory.returnFreed()
         let fold = CrossValidationFold(
             number: number, seed: seed, result: evaluation, trainingImages: split.training.count,
-            seconds: result.seconds, isKept: false)
+            seconds: result.seconds, wasRestored: false)
         return (fold, result.model)
     }
 

@@ -83,7 +83,7 @@ struct FoldStore {
             let evaluation = try evaluation(kept, results, skipped: skippedPhotos(kept, split))
             return CrossValidationFold(
                 number: split.number, seed: split.seed, result: evaluation, trainingImages: split.training.count,
-                seconds: kept.seconds, isKept: true)
+                seconds: kept.seconds, wasRestored: true)
         } catch {
             throw Self.unusable(file, error.reason)
         }

@@ -186,8 +186,8 @@ extension CrossValidationResult.Metrics {
             logLoss: bootstrap.estimate(values.logLoss, \.logLoss),
             calibrationError: bootstrap.estimate(values.calibrationError, \.calibrationError),
             auc: values.auc.map { bootstrap.estimate($0, \.auc) },
-            foldDeviation: GroupBootstrap.standardDeviation(foldAccuracies),
-            seedDeviation: GroupBootstrap.standardDeviation(seedAccuracies))
+            foldStandardDeviation: GroupBootstrap.standardDeviation(foldAccuracies),
+            seedStandardDeviation: GroupBootstrap.standardDeviation(seedAccuracies))
     }
 }
 
@@ -205,7 +205,7 @@ extension CrossValidationResult.MultiLabelMetrics {
             },
             microF1: bootstrap.estimate(values.microF1, \.microF1),
             macroF1: bootstrap.estimate(values.macroF1, \.macroF1),
-            foldDeviation: GroupBootstrap.standardDeviation(foldValues),
-            seedDeviation: GroupBootstrap.standardDeviation(seedValues))
+            foldStandardDeviation: GroupBootstrap.standardDeviation(foldValues),
+            seedStandardDeviation: GroupBootstrap.standardDeviation(seedValues))
     }
 }

@@ -57,7 +57,7 @@ extension CrossValidationResult.DetectorMetrics {
             meanAveragePrecision: pooled.compactMap(\.meanAveragePrecision).mean,
             precision: values.precision.map { bootstrap.estimate($0, \.precision) },
             recall: values.recall.map { bootstrap.estimate($0, \.recall) },
-            foldDeviation: GroupBootstrap.standardDeviation(foldValues),
-            seedDeviation: GroupBootstrap.standardDeviation(pooled.compactMap(\.meanAveragePrecision50)))
+            foldStandardDeviation: GroupBootstrap.standardDeviation(foldValues),
+            seedStandardDeviation: GroupBootstrap.standardDeviation(pooled.compactMap(\.meanAveragePrecision50)))
     }
 }

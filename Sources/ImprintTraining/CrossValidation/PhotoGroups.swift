@@ -151,6 +151,7 @@ extension TrainingSource {
     ///
     /// Bytes, because identifiers that differ only in their Unicode normalization are equal strings.
     var indicesByPath: [[UInt8]: Int] {
-        Dictionary(items.enumerated().map { (Array(path(of: $1).utf8), $0) }, uniquingKeysWith: { first, _ in first })
+        Dictionary(
+            items.enumerated().map { (Array(identifier(of: $1).utf8), $0) }, uniquingKeysWith: { first, _ in first })
     }
 }

@@ -24,9 +24,9 @@ package enum PooledEvaluation: Sendable {
     package var deviations: [(over: String, value: Double)] {
         let (folds, seeds): (Double?, Double?) =
             switch self {
-            case .singleLabel(_, let metrics): (metrics?.foldDeviation, metrics?.seedDeviation)
-            case .multiLabel(_, let metrics): (metrics?.foldDeviation, metrics?.seedDeviation)
-            case .detection(_, let metrics): (metrics?.foldDeviation, metrics?.seedDeviation)
+            case .singleLabel(_, let metrics): (metrics?.foldStandardDeviation, metrics?.seedStandardDeviation)
+            case .multiLabel(_, let metrics): (metrics?.foldStandardDeviation, metrics?.seedStandardDeviation)
+            case .detection(_, let metrics): (metrics?.foldStandardDeviation, metrics?.seedStandardDeviation)
             }
         var deviations: [(over: String, value: Double)] = []
         if let folds { deviations.append((over: "folds", value: folds)) }

@@ -72,11 +72,11 @@ struct DetectorSource: TrainingSource {
             }, uniquingKeysWith: { first, _ in first })
     }
 
-    func path(of item: TrainingPhoto) -> String { annotatedPaths[item.url] ?? labelled.path(of: item) }
+    func identifier(of item: TrainingPhoto) -> String { annotatedPaths[item.url] ?? labelled.identifier(of: item) }
 
-    /// Returns the name of a photo in messages: for an annotated photo, its location, because `path(of:)` is internal to checkpoints.
+    /// Returns the name of a photo in messages: for an annotated photo, its location, because `identifier(of:)` is internal to checkpoints.
     func name(of item: TrainingPhoto) -> String {
-        annotatedPaths[item.url] == nil ? labelled.path(of: item) : item.url.displayPath
+        annotatedPaths[item.url] == nil ? labelled.identifier(of: item) : item.url.displayPath
     }
 
     /// Returns the label that represents a photo: of several objects, the label of the largest one.
@@ -93,7 +93,7 @@ extension TrainingSource {
         if let photo = items.first(where: { $0.labels.count != 1 }) {
             throw .invalidSource(
                 name: name,
-                found: "\(counted(photo.labels.count, "label")) of the photo \(path(of: photo).debugDescription)",
+                found: "\(counted(photo.labels.count, "label")) of the photo \(identifier(of: photo).debugDescription)",
                 expected: "exactly one, or photos with boxes")
         }
     }

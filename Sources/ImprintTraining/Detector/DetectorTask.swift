@@ -286,11 +286,11 @@ struct DetectorTask: TrainingTask {
         return (objective, options)
     }
 
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
+    func describe() -> (kind: TrainingKind, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
         let count = ParameterLayout(network).trainableCount
-        let recipe: TrainingRecipe =
+        let kind: TrainingKind =
             artwork.isEmpty ? .boxes : photos.positives.isEmpty && !hasBoxes ? .artwork : .artworkAndPhotos
-        return (recipe, count, count, phases.count)
+        return (kind, count, count, phases.count)
     }
 
     func makeModel(

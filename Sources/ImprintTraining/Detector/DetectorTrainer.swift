@@ -23,7 +23,7 @@ public import ImprintSynthesis
 /// ```swift
 /// let trainer = DetectorTrainer(
 ///     artwork: ["Leaf": [try Artwork(contentsOf: leaf)], "Crest": [try Artwork(contentsOf: crest)]],
-///     photos: try ImageFolder(at: folder, minimumClasses: 1))
+///     photos: try ImageFolder(at: folder, minimumLabels: 1))
 /// ```
 ///
 /// The same data, configuration and seed give a bitwise equal model, for any number of threads, even if the run was interrupted and resumed

@@ -19,8 +19,8 @@ struct PixelBox: BoundingBox {
     /// Returns the intersection over union (IoU) of a detection with the box of an object.
     ///
     /// For a crowd it is the share of the detection that lies inside the crowd, as `bbIou` of cocoapi computes it.
-    func overlap(with object: PixelBox, isCrowd: Bool) -> Double {
-        guard isCrowd else { return overlap(with: object) }
+    func iou(with object: PixelBox, isCrowd: Bool) -> Double {
+        guard isCrowd else { return iou(with: object) }
         let common = intersection(with: object)
         return common > 0 ? common / (width * height) : 0
     }
@@ -90,7 +90,7 @@ struct DetectionMatches {
         guard !targets.isEmpty else { return }
         let overlaps = self.detections.map { detection in
             let box = PixelBox(candidates[detection.index].box, in: annotated)
-            return targets.map { box.overlap(with: $0.box, isCrowd: $0.isCrowd) }
+            return targets.map { box.iou(with: $0.box, isCrowd: $0.isCrowd) }
         }
         for (bit, threshold) in Self.iouThresholds.enumerated() {
             match(overlaps, areCrowds: targets.map(\.isCrowd), bit: bit, threshold: threshold)

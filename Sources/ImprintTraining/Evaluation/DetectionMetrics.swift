@@ -79,7 +79,7 @@ public struct DetectionMetrics: Sendable {
     /// The number of detections of the labels.
     public let detectionCount: Int
     /// The indices of the photos that show no object and no crowd of the labels.
-    public let emptyPhotos: [Int]
+    public let emptyPhotoIndices: [Int]
 
     /// The matches of each label: one element per photo with its detections or objects, in the order of the photos.
     let matches: [[DetectionMatches]]
@@ -100,7 +100,7 @@ public struct DetectionMetrics: Sendable {
         precondition(Set(labels).count == labels.count, "the labels \(labels) contain duplicates")
         let indices = Dictionary(uniqueKeysWithValues: labels.enumerated().map { ($1, $0) })
         var matches = labels.map { _ in [DetectionMatches]() }
-        var (emptyPhotos, crowdCount) = ([Int](), 0)
+        var (emptyPhotoIndices, crowdCount) = ([Int](), 0)
         for (index, (photo, detections)) in predictions.enumerated() {
             var members: [Int: (objects: [Int], detections: [Int])] = [:]
             for (object, annotated) in photo.objects.enumerated() {
@@ -108,7 +108,7 @@ public struct DetectionMetrics: Sendable {
                 members[label, default: ([], [])].objects.append(object)
                 if annotated.isCrowd { crowdCount += 1 }
             }
-            if members.isEmpty { emptyPhotos.append(index) }
+            if members.isEmpty { emptyPhotoIndices.append(index) }
             for (detection, detected) in detections.enumerated() {
                 guard let label = indices[detected.label] else { continue }
                 members[label, default: ([], [])].detections.append(detection)
@@ -140,7 +140,7 @@ public struct DetectionMetrics: Sendable {
         objectCount = perLabel.reduce(0) { $0 + $1.objectCount }
         detectionCount = perLabel.reduce(0) { $0 + $1.detectionCount }
         (self.labels, self.predictions, self.matches, self.rankings) = (labels, predictions, matches, rankings)
-        (self.crowdCount, self.emptyPhotos) = (crowdCount, emptyPhotos)
+        (self.crowdCount, self.emptyPhotoIndices) = (crowdCount, emptyPhotoIndices)
     }
 
     /// Returns the mean recall over the IoU thresholds, or nil if there are no objects.

@@ -135,15 +135,15 @@ extension DetectionMetrics {
     }
 
     private func falsePositivesPerEmptyPhoto(_ thresholds: [Double]) -> Double? {
-        guard !emptyPhotos.isEmpty else { return nil }
-        let empty = Set(emptyPhotos)
+        guard !emptyPhotoIndices.isEmpty else { return nil }
+        let empty = Set(emptyPhotoIndices)
         let wrong = zip(matches, thresholds).reduce(0) { count, label in
             count
                 + label.0.reduce(0) {
                     $0 + (empty.contains($1.photo) ? Self.falsePositives($1, label.1).count : 0)
                 }
         }
-        return Double(wrong) / Double(emptyPhotos.count)
+        return Double(wrong) / Double(emptyPhotoIndices.count)
     }
 
     /// Returns the detections of a photo that reach the threshold and match neither an object nor a crowd at IoU .5.
@@ -188,7 +188,7 @@ extension DetectionMetrics.OperatingPoint {
         }
         total = points.reduce(into: DetectionMetrics.Counts()) { $0.add($1.total) }
         thresholds = []
-        let counts = evaluations.map { Double($0.metrics.emptyPhotos.count) }
+        let counts = evaluations.map { Double($0.metrics.emptyPhotoIndices.count) }
         let wrong = zip(points, counts).map { ($0.falsePositivesPerEmptyPhoto ?? 0) * $1 }
         let emptyPhotos = counts.reduce(0, +)
         falsePositivesPerEmptyPhoto = emptyPhotos > 0 ? wrong.reduce(0, +) / emptyPhotos : nil

@@ -81,7 +81,7 @@ struct DetectionGallery {
     private static func mistake(_ wrong: DetectionMetrics.FalsePositive) -> Mistake {
         let (box, photo) = (PixelBox(wrong.detection.box, in: wrong.photo), wrong.photo)
         let best = photo.objects.map {
-            (object: $0, overlap: box.overlap(with: PixelBox($0.box, in: photo), isCrowd: false))
+            (object: $0, overlap: box.iou(with: PixelBox($0.box, in: photo), isCrowd: false))
         }
         .max { $0.overlap < $1.overlap }
         // The most overlapping object explains the mistake.

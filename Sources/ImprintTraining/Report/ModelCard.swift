@@ -306,7 +306,7 @@ private struct Metric: Encodable {
             let interval = isSingleLabel ? photos.accuracyInterval(accuracy) : nil
             metrics.append(Metric("accuracy", accuracy, on: slice, interval: interval))
         }
-        if let precision = record.kept?.validationAveragePrecision, precision.isFinite {
+        if let precision = record.bestEpochMetrics?.validationAveragePrecision, precision.isFinite {
             metrics.append(Metric("mAP@.5:.95", Double(precision), on: "validation set"))
         }
         if let calibration = record.calibration {

@@ -47,7 +47,7 @@ package struct RecordedPhotos {
         if case .detector = record.hyperparameters { isDetector = true }
         let training = sum(record.trainingImages)
         let isOnlyArtwork = isDetector && training == 0
-        let isValidated = record.keepsStart || record.kept?.validationAccuracy != nil
+        let isValidated = record.keepsInitialParameters || record.bestEpochMetrics?.validationAccuracy != nil
         self.training = training
         validation = sum(record.validationImages)
         countsLabels = model.isMultiLabel

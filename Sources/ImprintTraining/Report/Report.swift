@@ -196,14 +196,14 @@ public struct Report: Sendable {
     /// Returns the progress of the run, such as "3 of 20 epochs; the model is from epoch 2".
     private static func progress(_ record: TrainingRecord) -> String {
         progressText(record.history.count, of: record.epochs, record.unit)
-            + (record.keepsStart
+            + (record.keepsInitialParameters
                 ? "; the model is the fitted head, because fine-tuning was less accurate on the validation set"
                 : record.keptEpoch.map { "; the model is from \(record.unit) \($0)" } ?? "")
     }
 
     private static func settings(_ model: ModelFile) -> [(String, String)] {
         let input = model.preprocessing
-        let recipe = model.recipe.map { [("recipe", $0.summary)] } ?? []
+        let recipe = model.trainingKind.map { [("recipe", $0.summary)] } ?? []
         var rows =
             recipe + [
                 (

@@ -87,7 +87,7 @@ struct ReportHead {
         if !skipped.isEmpty { facts.append(("unreadable photos", grouped(skipped.count))) }
         if let record {
             facts.append(("\(record.unit)s\(owner)", "\(record.history.count)"))
-            if record.trainedModel == nil, let kept = record.kept {
+            if record.trainedModel == nil, let kept = record.bestEpochMetrics {
                 facts.append(("\(record.unit) of the model", "\(kept.epoch)"))
             }
         }

@@ -36,7 +36,7 @@ package enum TrainingCurves {
         let bestSoFar =
             record == nil
             ? bestEpoch(history.dropFirst(incomparable), startAccuracy: startAccuracy) : bestEpoch(history)
-        let best = record?.keepsStart == true ? nil : record?.kept ?? bestSoFar
+        let best = record?.keepsInitialParameters == true ? nil : record?.bestEpochMetrics ?? bestSoFar
         let validates = last.validationLoss != nil
         return """
             <div class="charts">
@@ -55,9 +55,9 @@ package enum TrainingCurves {
         _ unit: String, validates: Bool
     ) -> String {
         var lines: [String] = []
-        if record?.keepsStart == true {
+        if record?.keepsInitialParameters == true {
             lines.append("The model is the fitted head, because every \(unit) was less accurate on the validation set.")
-        } else if let shown = record?.kept ?? best, let loss = shown.validationLoss {
+        } else if let shown = record?.bestEpochMetrics ?? best, let loss = shown.validationLoss {
             let precision = shown.validationAveragePrecision
             let name = precision == nil ? "validation loss" : "mAP@.5:.95"
             let bestName = precision == nil ? "lowest \(name)" : "highest \(name)"

@@ -131,9 +131,9 @@ struct ClassifierTask: TrainingTask {
         configuration.timeLimit.map { loop.seconds >= $0.seconds } ?? false
     }
 
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
+    func describe() -> (kind: TrainingKind, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
         (
-            TrainingRecipe(trainableLayers: configuration.trainableLayers, base: start.baseDigest),
+            TrainingKind(trainableLayers: configuration.trainableLayers, base: start.baseDigest),
             start.whole.parameters.layout.trainableCount, start.trainableParameterCount, configuration.epochs
         )
     }

@@ -116,7 +116,7 @@ extension Checkpoint.Images {
     init(training: [TrainingPhoto], validation: [TrainingPhoto], of split: DatasetSplit) {
         let (source, validationSource) = (split.sources[0], split.sources[split.sources.count - 1])
         let (trainingPaths, validationPaths) = (
-            training.map(source.path), validation.map(validationSource.path)
+            training.map(source.identifier), validation.map(validationSource.identifier)
         )
         self.init(
             digests: split.sources.map(\.digest), training: trainingPaths, validation: validationPaths,
@@ -131,7 +131,7 @@ extension Checkpoint.Images {
             // Bytes, because file names that differ only in their Unicode normalization are equal strings.
             let readable = Set(readable.map { Array($0.utf8) })
             let images = photos.map { photo in
-                let path = source.path(of: photo)
+                let path = source.identifier(of: photo)
                 return UnreadableImage(path: path, name: (source as? DetectorSource)?.name(of: photo) ?? path)
             }
             return images.filter { !readable.contains(Array($0.path.utf8)) }
@@ -142,7 +142,7 @@ extension Checkpoint.Images {
 
     /// Describes all photos of a source, before they are split.
     init(_ source: any TrainingSource) {
-        let paths = source.items.map(source.path)
+        let paths = source.items.map(source.identifier)
         self.init(
             digests: [source.digest], training: paths, validation: [], leakage: nil,
             identities: zip(source.items, paths).map { photo, path in
@@ -158,7 +158,7 @@ extension ProcessGroup {
         try checkSame([
             (
                 "training photos",
-                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(split.sources[0].path)))"
+                "\(split.training.count), \(Checkpoint.Images.digest(split.training.map(split.sources[0].identifier)))"
             ),
             (
                 "validation photos",
@@ -181,7 +181,7 @@ extension TrainingSource {
     fileprivate func photos(outside earlier: Checkpoint.Images) -> [TrainingPhoto] {
         // Bytes, because paths that differ only in their Unicode normalization are equal strings.
         let known = Set((earlier.training + earlier.validation).map { Array($0.utf8) })
-        return items.filter { !known.contains(Array(path(of: $0).utf8)) }
+        return items.filter { !known.contains(Array(identifier(of: $0).utf8)) }
     }
 
     /// Repeats an earlier split.
@@ -192,7 +192,7 @@ extension TrainingSource {
     ) -> (training: [TrainingPhoto], validation: [TrainingPhoto]) {
         // Bytes, because paths that differ only in their Unicode normalization are equal strings.
         func bytes(_ path: String) -> [UInt8] { Array(path.utf8) }
-        let paths = items.map { bytes(path(of: $0)) }
+        let paths = items.map { bytes(identifier(of: $0)) }
         let (training, validation) = (Set(earlier.training.map(bytes)), Set(earlier.validation.map(bytes)))
         let validationGroups = groups.map { groups in
             Set(items.indices.filter { validation.contains(paths[$0]) }.map(groups.group))

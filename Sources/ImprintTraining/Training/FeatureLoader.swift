@@ -7,7 +7,7 @@ internal import ImprintNetwork
 ///
 /// Batches come in the order of the image loader. The features of an image take a few kilobytes.
 final class FeatureLoader: BatchSource {
-    let items: [ImageFolder.Item]
+    let items: [TrainingPhoto]
     let skipped: [SkippedImage]
     /// The features, [images, channels].
     let features: [Float]

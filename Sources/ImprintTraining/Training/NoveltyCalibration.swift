@@ -86,7 +86,7 @@ extension ModelFile {
     ///   - seed: The random seed of the sample of photos.
     ///   - workers: The threads that compute features; the rule does not depend on them.
     func noveltyRule(
-        training: [ImageFolder.Item], validation: [ImageFolder.Item], seed: UInt64, workers: Workers
+        training: [TrainingPhoto], validation: [TrainingPhoto], seed: UInt64, workers: Workers
     ) throws -> NoveltyRule? {
         guard head.seesWholeImage, network.denseHeadName != nil, let channels = network.headChannels else { return nil }
         let count = max(512, 8 * labels.count)

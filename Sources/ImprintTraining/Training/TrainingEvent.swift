@@ -40,7 +40,7 @@ public enum TrainingEvent: Sendable {
 /// The properties of a run at its start.
 public struct TrainingStart: Sendable {
     /// The kind of training.
-    public let recipe: TrainingRecipe
+    public let kind: TrainingKind
     /// The labels, in the order of the network's outputs.
     public let labels: [String]
     /// The number of training images.
@@ -74,12 +74,12 @@ public struct TrainingStart: Sendable {
 
     /// Creates the properties of a run, for a trainer of your own.
     public init(
-        recipe: TrainingRecipe, labels: [String], trainingImages: Int, validationImages: Int = 0,
+        kind: TrainingKind, labels: [String], trainingImages: Int, validationImages: Int = 0,
         labelsWithoutValidation: [String] = [], skipped: [SkippedImage] = [], network: String, parameterCount: Int,
         trainableParameterCount: Int, epochs: Int, resumed: Resumption? = nil, replacesCheckpoint: Bool = false,
         leakage: Leakage? = nil, decision: RecipeDecision? = nil
     ) {
-        (self.recipe, self.labels, self.network, self.epochs) = (recipe, labels, network, epochs)
+        (self.kind, self.labels, self.network, self.epochs) = (kind, labels, network, epochs)
         (self.trainingImages, self.validationImages) = (trainingImages, validationImages)
         (self.labelsWithoutValidation, self.skipped) = (labelsWithoutValidation, skipped)
         (self.parameterCount, self.trainableParameterCount) = (parameterCount, trainableParameterCount)

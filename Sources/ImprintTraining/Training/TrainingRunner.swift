@@ -180,7 +180,7 @@ final class TrainingRunner<Job: TrainingTask> {
     private func start(_ run: Run, _ resumed: TrainingStart.Resumption?) {
         let description = task.describe()
         var start = TrainingStart(
-            recipe: description.recipe, labels: task.labels, trainingImages: run.photos.trainingCount,
+            kind: description.kind, labels: task.labels, trainingImages: run.photos.trainingCount,
             validationImages: run.photos.validationCount,
             labelsWithoutValidation: run.photos.labelsWithoutValidation, skipped: run.photos.skipped,
             network: task.network.name, parameterCount: description.parameterCount,
@@ -228,7 +228,7 @@ final class TrainingRunner<Job: TrainingTask> {
             report(run)
             let divergence = ImprintError.diverged(
                 epoch: error.epoch, learningRate: error.learningRate,
-                isDetector: task.describe().recipe.trainsDetector)
+                isDetector: task.describe().kind.trainsDetector)
             // Without a validation set, an earlier epoch may be almost as bad.
             guard loop.best != nil, loop.progress.history.contains(where: { $0.validationLoss != nil }) else {
                 throw divergence

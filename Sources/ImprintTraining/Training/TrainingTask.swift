@@ -57,7 +57,7 @@ protocol TrainingTask {
     func sampleCount(ofRound round: Int) -> Int
 
     /// Returns the recipe, the number of parameters, the number of trainable ones, and the maximum number of rounds.
-    func describe() -> (recipe: TrainingRecipe, parameterCount: Int, trainableParameterCount: Int, roundCount: Int)
+    func describe() -> (kind: TrainingKind, parameterCount: Int, trainableParameterCount: Int, roundCount: Int)
 
     /// Creates the model with the best parameters.
     /// - Parameters:

@@ -60,7 +60,7 @@ import Testing
     func outputs(hasSigmoid: Bool) throws {
         let model = try read(sample(hasSigmoid: hasSigmoid)) { $0.inputSize = 64 }
         #expect(model.labels == ["face"])
-        #expect(model.centerPoints == CenterPointHead(stride: 4, sideMultiple: 32, maximumOverlap: 0.3))
+        #expect(model.centerPoints == CenterPointHead(stride: 4, sideMultiple: 32, iouThreshold: 0.3))
         #expect(model.network.output == TensorShape(height: 16, width: 16, channels: 5))
         #expect(model.preprocessing.mean == [0, 0, 0] && model.preprocessing.scale == [1, 1, 1])
         #expect(model.parameters.layout["marks.weight"] == nil)

@@ -36,7 +36,7 @@ import Testing
     {
         let model = try read(TFLiteSample())
         let levels = [AnchorHead.Level(stride: 2, anchors: 2), AnchorHead.Level(stride: 4, anchors: 3)]
-        #expect(model.anchors == AnchorHead(levels: levels, valuesPerAnchor: 4, maximumOverlap: 0.3))
+        #expect(model.anchors == AnchorHead(levels: levels, valuesPerAnchor: 4, iouThreshold: 0.3))
         #expect(model.labels == ["face"] && model.network.output.count == 44 * 5)
         #expect(model.preprocessing.mean == [127.5, 127.5, 127.5] && model.preprocessing.cropAndScale == .scaleFit)
         // 0x3000 and 0xB000 are 1/8 and −1/8 as float16.

@@ -24,7 +24,7 @@ import Testing
             let annotations = try annotatedFramesAndDiscs(in: folder.appending(path: "photos"), count: 12, seed: 1)
             let kept = folder.appending(path: "kept")
             var trained: [Int: Int] = [:]
-            let first = try validation(annotations) { $0.keptFolds = kept }.run(onEvent: { event in
+            let first = try validation(annotations) { $0.foldsFolder = kept }.run(onEvent: { event in
                 if case .training(let fold, _, .started(let start)) = event {
                     trained[fold] = start.trainingImages
                 }
@@ -40,16 +40,17 @@ import Testing
             let metrics = try #require(first.detectorMetrics)
             let estimate = try #require(metrics.meanAveragePrecision50)
             #expect(estimate.value == pooled.metrics.meanAveragePrecision50)
-            #expect(estimate.interval.lowerBound <= estimate.interval.upperBound && metrics.foldDeviation != nil)
+            #expect(
+                estimate.interval.lowerBound <= estimate.interval.upperBound && metrics.foldStandardDeviation != nil)
             #expect(metrics.recall?.value == pooled.operatingPoint.total.recall)
             // The second run reads both folds.
-            let second = try validation(annotations) { $0.keptFolds = kept }.run()
-            #expect(second.folds.allSatisfy(\.isKept) && second.detectorMetrics == metrics)
+            let second = try validation(annotations) { $0.foldsFolder = kept }.run()
+            #expect(second.folds.allSatisfy(\.wasRestored) && second.detectorMetrics == metrics)
             let html = Report(second, threads: 1).html
             #expect(html.contains("mean average precision (mAP@.5) of 12 objects in 12 photos"))
             let fewer = BoxAnnotations(
                 uncheckedLabels: annotations.labels, photos: Array(annotations.photos.dropLast()))
-            #expect(throws: CrossValidationError.self) { try validation(fewer) { $0.keptFolds = kept }.run() }
+            #expect(throws: CrossValidationError.self) { try validation(fewer) { $0.foldsFolder = kept }.run() }
         }
     }
 
@@ -58,7 +59,7 @@ import Testing
         try withTemporaryFolder { folder in
             let annotations = try annotatedFramesAndDiscs(in: folder.appending(path: "photos"), count: 12, seed: 1)
             let kept = folder.appending(path: "kept")
-            _ = try validation(annotations) { $0.keptFolds = kept }.run()
+            _ = try validation(annotations) { $0.foldsFolder = kept }.run()
             let file = kept.appending(path: "seed-0-fold-1.json")
             var fold = try #require(
                 try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any])
@@ -75,7 +76,7 @@ import Testing
             let first = addsLabel ? ["disc", "frame", "extra"] : ["frame", "disc"]
             let error = CrossValidationError.differentLabels(
                 fold: 2, seed: 0, found: ["disc", "frame"], expected: first)
-            #expect(throws: error) { try validation(annotations) { $0.keptFolds = kept }.run() }
+            #expect(throws: error) { try validation(annotations) { $0.foldsFolder = kept }.run() }
         }
     }
 
@@ -134,7 +135,7 @@ import Testing
         #expect(pooled.operatingPoint.falsePositivesPerEmptyPhoto == 0.75)
         #expect(pooled.operatingPoint.perLabel.map(\.falsePositives) == [1, 2])
         #expect(pooled.operatingPoint.total.precision == 0.4 && pooled.operatingPoint.total.recall == 1)
-        #expect(pooled.metrics.emptyPhotos == [1, 2, 3, 5])
+        #expect(pooled.metrics.emptyPhotoIndices == [1, 2, 3, 5])
         // No photo shows a dog, so its detections do not change the mean average precision.
         #expect(pooled.metrics.meanAveragePrecision50.map { abs($0 - 1) < 1e-9 } == true)
         let grouped = GroupedDetections(folds, pooled: pooled.metrics, groups: [0, 1, 1, 1, 2, 3])

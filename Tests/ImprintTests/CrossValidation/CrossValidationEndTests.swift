@@ -8,9 +8,9 @@ import Testing
 
 /// Tests of cross-validations that are stopped, or in which a fold fails.
 @Suite("The end of a cross-validation", .timeLimit(.minutes(10))) struct CrossValidationEndTests {
-    private func validation(_ folder: URL, folds: Int = 2, keptFolds: URL? = nil) throws -> CrossValidation {
+    private func validation(_ folder: URL, folds: Int = 2, foldsFolder: URL? = nil) throws -> CrossValidation {
         var options = CrossValidation.Options()
-        (options.folds, options.keptFolds) = (folds, keptFolds)
+        (options.folds, options.foldsFolder) = (folds, foldsFolder)
         let configuration = quickTraining(epochs: 1) { $0.keepsGroupsTogether = false }
         return CrossValidation(photos: try ImageFolder(at: folder), configuration: configuration, options: options)
     }
@@ -47,7 +47,7 @@ import Testing
             let photos = root.appending(path: "photos")
             try writeImages(perLabel: 6, to: photos)
             let kept = root.appending(path: "kept", directoryHint: .isDirectory)
-            let validation = try validation(photos, folds: 3, keptFolds: kept)
+            let validation = try validation(photos, folds: 3, foldsFolder: kept)
             let complete = try validation.run()
             try Data("{}".utf8).write(to: kept.appending(path: "seed-0-fold-3.json"))
             try await body(validation, Set(complete.folds.prefix(2).flatMap { $0.result.predictions.map(\.url) }))
@@ -75,10 +75,10 @@ import Testing
             try withTemporaryFolder { root in
                 let kept = root.appending(path: "kept", directoryHint: .isDirectory)
                 var failures: [Int] = []
-                let result = try validation(folder, keptFolds: kept).run(
+                let result = try validation(folder, foldsFolder: kept).run(
                     onEvent: { event in
                         if case .fold = event { try? FileManager.default.removeItem(at: kept) }
-                        if case .foldNotKept(let fold, _, .cannotWrite) = event { failures.append(fold) }
+                        if case .foldNotSaved(let fold, _, .cannotWrite) = event { failures.append(fold) }
                     })
                 #expect(failures == [1, 2] && result.isComplete)
             }
@@ -90,7 +90,7 @@ import Testing
         try withImages(perLabel: 6) { folder in
             try withTemporaryFolder { root in
                 let kept = root.appending(path: "kept", directoryHint: .isDirectory)
-                let validation = try validation(folder, keptFolds: kept)
+                let validation = try validation(folder, foldsFolder: kept)
                 _ = try validation.run()
                 let model = kept.appending(path: "seed-0-fold-1.imprint")
                 let whole = try Data(contentsOf: model)
@@ -99,7 +99,7 @@ import Testing
                 var reasons: [String] = []
                 let again = try validation.run(
                     onEvent: { if case .damagedFold(1, 0, let reason) = $0 { reasons.append(reason) } })
-                #expect(again.folds.map(\.isKept) == [false, true])
+                #expect(again.folds.map(\.wasRestored) == [false, true])
                 #expect(reasons.count == 1 && reasons.allSatisfy { $0.contains(model.path) }, "\(reasons)")
                 #expect(try Data(contentsOf: model) == whole)
             }
@@ -112,7 +112,7 @@ import Testing
         try withImages(perLabel: 6) { folder in
             try withTemporaryFolder { root in
                 let kept = root.appending(path: "kept", directoryHint: .isDirectory)
-                let validation = try validation(folder, keptFolds: kept)
+                let validation = try validation(folder, foldsFolder: kept)
                 _ = try validation.run()
                 let file = kept.appending(path: "seed-0-fold-1.imprint")
                 let document = Data("%PDF-1.7\na document".utf8)
@@ -132,11 +132,11 @@ import Testing
         try withImages(perLabel: 6) { folder in
             try withTemporaryFolder { root in
                 let kept = root.appending(path: "kept", directoryHint: .isDirectory)
-                _ = try validation(folder, keptFolds: kept).run()
+                _ = try validation(folder, foldsFolder: kept).run()
                 try FileManager.default.copyItem(
                     at: folder.appending(path: "left/0.png"), to: folder.appending(path: "left/new.png"))
                 let error = #expect(throws: CrossValidationError.self) {
-                    try validation(folder, keptFolds: kept).run()
+                    try validation(folder, foldsFolder: kept).run()
                 }
                 guard case .otherInputs(_, ["photos"])? = error else {
                     Issue.record("unexpected: \(String(describing: error))")
@@ -149,7 +149,7 @@ import Testing
 
     @Test("If the first fold fails, there is only the error") func failureOfFirstFold() async throws {
         try await withDamagedFold { validation, _ in
-            let kept = try #require(validation.options.keptFolds)
+            let kept = try #require(validation.options.foldsFolder)
             try Data("{}".utf8).write(to: kept.appending(path: "seed-0-fold-1.json"))
             var isFinished = false
             #expect(throws: CrossValidationError.self) {

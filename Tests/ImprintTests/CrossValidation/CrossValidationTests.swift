@@ -52,7 +52,7 @@ import Testing
             #expect(kinds.contains("training") && kinds.contains("evaluating") && kinds.contains("fold"))
             #expect(result.isComplete && result.folds.map(\.number) == [1, 2, 3, 1, 2, 3])
             #expect(trainingCounts == result.folds.map { 12 - $0.result.imageCount })
-            #expect(result.folds.allSatisfy { $0.trainingImages + $0.result.imageCount == 12 && !$0.isKept })
+            #expect(result.folds.allSatisfy { $0.trainingImages + $0.result.imageCount == 12 && !$0.wasRestored })
             for seed in [UInt64(1), 2] {
                 let files = result.folds.filter { $0.seed == seed }.flatMap { $0.result.predictions.map(\.url.path) }
                 #expect(files.count == 12 && Set(files).count == 12)
@@ -62,7 +62,7 @@ import Testing
             #expect(pooled.results.count == 24)
             #expect(abs(metrics.accuracy.value - pooled.accuracy) < 1e-12)
             #expect(result.multiLabelEvaluation == nil && result.multiLabelMetrics == nil)
-            #expect(metrics.auc != nil && metrics.foldDeviation != nil && metrics.seedDeviation != nil)
+            #expect(metrics.auc != nil && metrics.foldStandardDeviation != nil && metrics.seedStandardDeviation != nil)
             let page = Report(result, command: "imprint train photos --folds 3").html
             #expect(page.contains("Cross-validation") && page.contains("2/3"))
             #expect(page.contains("Confusion matrix") && page.contains("imprint train photos --folds 3"))
@@ -73,7 +73,7 @@ import Testing
     func sources() throws {
         try withImages(perLabel: 4) { folder in
             let photos = try ImageFolder(at: folder)
-            let paths = photos.items.map { photos.path(of: $0) }
+            let paths = photos.items.map { photos.identifier(of: $0) }
             let list = folder.appending(path: "photos.csv")
             let lines = paths.map { "\($0),\($0.prefix { $0 != "/" })\n" }
             try Data(("photo,label\n" + lines.joined()).utf8).write(to: list)
@@ -97,12 +97,13 @@ import Testing
                     func run(_ source: some TrainingSource) throws -> CrossValidationResult {
                         try validation(of: source) { options in
                             change(&options)
-                            options.keptFolds = kept
+                            options.foldsFolder = kept
                         }.run()
                     }
                     #expect(try predictions(run(source)) == predictions(expected), "\(name)")
                     let again = try run(source)
-                    #expect(again.folds.allSatisfy(\.isKept) && predictions(again) == predictions(expected), "\(name)")
+                    #expect(
+                        again.folds.allSatisfy(\.wasRestored) && predictions(again) == predictions(expected), "\(name)")
                     let file = kept.appending(path: "seed-0-fold-1.json")
                     let text = try String(contentsOf: file, encoding: .utf8)
                     #expect(paths.count { text.contains("\"\($0)\"") } == again.folds[0].result.imageCount)
@@ -135,7 +136,7 @@ import Testing
     }
 
     @Test("A second run reads the finished folds, and other settings are an error that names the setting")
-    func keptFolds() throws {
+    func foldsFolder() throws {
         try withImages(perLabel: 4) { folder in
             try withTemporaryFolder { root in
                 let kept = root.appending(path: "kept", directoryHint: .isDirectory)
@@ -144,17 +145,17 @@ import Testing
                 ) throws -> CrossValidationResult {
                     try validation(folder, quickTraining(epochs: epochs)) { options in
                         (options.folds, options.seeds, options.groups) = (2, seeds, groups)
-                        options.keptFolds = kept
+                        options.foldsFolder = kept
                     }.run()
                 }
                 let first = try run()
                 #expect(FileManager.default.fileExists(atPath: kept.appending(path: "seed-0-fold-2.imprint").path))
                 try FileManager.default.removeItem(at: kept.appending(path: "seed-0-fold-2.json"))
                 let second = try run(seeds: [0, 5])
-                #expect(second.folds.map(\.isKept) == [true, false, false, false])
+                #expect(second.folds.map(\.wasRestored) == [true, false, false, false])
                 #expect(predictions(first) == predictions(second).filter { $0.hasPrefix("0/") })
                 let third = try run(seeds: [0, 5])
-                #expect(third.metrics == second.metrics && third.folds.allSatisfy(\.isKept))
+                #expect(third.metrics == second.metrics && third.folds.allSatisfy(\.wasRestored))
                 let error = #expect(throws: CrossValidationError.self) { try run(epochs: 2) }
                 let text = "\(try #require(error))"
                 #expect(text.contains("another setting of epochs: it was 1 and is now 2"))
@@ -184,7 +185,7 @@ import Testing
             for (index, item) in files.items.enumerated() {
                 try photos.append(
                     Data(contentsOf: item.url), labels: [files.labels[item.label]],
-                    identifier: index < 2 ? names[index] : files.path(of: item))
+                    identifier: index < 2 ? names[index] : files.identifier(of: item))
             }
             let groups = try PhotoGroups(
                 photos, additional: [[names[1], photos.items[2].identifier]], keepsGroupsTogether: false,
@@ -195,12 +196,12 @@ import Testing
                 func run() throws -> CrossValidationResult {
                     try validation(of: photos) { options in
                         options.folds = 2
-                        options.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory)
+                        options.foldsFolder = root.appending(path: "kept", directoryHint: .isDirectory)
                     }.run()
                 }
                 let first = try run()
                 let second = try run()
-                #expect(second.folds.allSatisfy(\.isKept) && predictions(second) == predictions(first))
+                #expect(second.folds.allSatisfy(\.wasRestored) && predictions(second) == predictions(first))
             }
         }
     }
@@ -215,7 +216,7 @@ import Testing
                         // The label "left" has two groups.
                         options.groups = [["left/0.png", "left/1.png", "left/2.png"]]
                         options.folds = folds
-                        options.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory)
+                        options.foldsFolder = root.appending(path: "kept", directoryHint: .isDirectory)
                     }.run(shouldStop: shouldStop)
                 }
                 let error = CrossValidationError.tooFewGroups(label: "left", groups: 2, photos: 4, folds: 3)
@@ -237,7 +238,7 @@ import Testing
                 ) throws -> CrossValidationResult {
                     try validation(folder) { options in
                         options.folds = 2
-                        options.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory)
+                        options.foldsFolder = root.appending(path: "kept", directoryHint: .isDirectory)
                     }.run(onEvent: onEvent)
                 }
                 var error: CrossValidationError?
@@ -249,9 +250,9 @@ import Testing
                 #expect(
                     text.contains("/kept") && text.contains("is in use by another cross-validation. Wait until it ends")
                 )
-                #expect(first.isComplete && !first.folds.contains(where: \.isKept))
+                #expect(first.isComplete && !first.folds.contains(where: \.wasRestored))
                 let second = try run()
-                #expect(second.folds.allSatisfy(\.isKept) && predictions(second) == predictions(first))
+                #expect(second.folds.allSatisfy(\.wasRestored) && predictions(second) == predictions(first))
             }
         }
     }
@@ -267,11 +268,11 @@ import Testing
                     }
                     return try validation(folder, configuration) { options in
                         options.folds = 2
-                        options.keptFolds = root.appending(path: recipe.rawValue, directoryHint: .isDirectory)
+                        options.foldsFolder = root.appending(path: recipe.rawValue, directoryHint: .isDirectory)
                     }.run()
                 }
                 _ = try run(.head)
-                #expect(try run(.head).folds.allSatisfy(\.isKept))
+                #expect(try run(.head).folds.allSatisfy(\.wasRestored))
                 try FileManager.default.copyItem(
                     at: root.appending(path: "head"), to: root.appending(path: "fine-tune"))
                 let error = #expect(throws: CrossValidationError.self) { try run(.fineTuning) }

@@ -99,7 +99,7 @@ import Testing
         #expect(abs(found.logLoss.value - evaluation.logLoss) < 1e-9)
         #expect(abs(found.calibrationError.value - evaluation.calibrationError) < 1e-9)
         #expect(abs((found.auc?.value ?? 0) - (evaluation.auc ?? 1)) < 1e-12)
-        #expect(found.foldDeviation == nil && found.seedDeviation == nil)
+        #expect(found.foldStandardDeviation == nil && found.seedStandardDeviation == nil)
         #expect(found.accuracy.interval.contains(found.accuracy.value))
         let wilson = evaluation.accuracyInterval
         let width = found.accuracy.interval.upperBound - found.accuracy.interval.lowerBound
@@ -119,7 +119,7 @@ import Testing
             [predictions(10), predictions(5)], groupCount: 10, foldAccuracies: [1, 0.5], seedAccuracies: [1, 0.5])
         #expect(found?.accuracy.value == 0.75)
         #expect(found?.auc == nil, "all photos have one label")
-        #expect(abs((found?.seedDeviation ?? 0) - 0.125.squareRoot()) < 1e-12)
+        #expect(abs((found?.seedStandardDeviation ?? 0) - 0.125.squareRoot()) < 1e-12)
         #expect(CrossValidationResult.Metrics([], groupCount: 0, foldAccuracies: [], seedAccuracies: []) == nil)
         #expect(predictions(3).metrics(weights: Array(repeating: 0, count: 10)) == nil)
     }
@@ -182,7 +182,7 @@ import Testing
             #expect(estimate.interval.contains(estimate.value))
             #expect(estimate.interval.lowerBound < estimate.interval.upperBound)
         }
-        #expect(one.foldDeviation == nil && one.seedDeviation == nil)
+        #expect(one.foldStandardDeviation == nil && one.seedStandardDeviation == nil)
         let strict = MultiLabelEvaluation(
             labels: evaluation.labels, thresholds: [1, 1, 1], results: evaluation.results, skipped: [])
         let two = try #require(
@@ -191,7 +191,7 @@ import Testing
                 foldValues: [1, 0.5], seedValues: [1, 0.5]))
         #expect(two.microF1.value == (evaluation.microF1 + strict.microF1) / 2)
         #expect(two.meanAveragePrecision?.value == precision.value, "thresholds do not change the precision")
-        #expect(abs((two.foldDeviation ?? 0) - 0.125.squareRoot()) < 1e-12)
+        #expect(abs((two.foldStandardDeviation ?? 0) - 0.125.squareRoot()) < 1e-12)
         #expect(
             CrossValidationResult.MultiLabelMetrics([], groupCount: 0, foldValues: [], seedValues: []) == nil)
         let unlabelled = MultiLabelEvaluation(

@@ -14,7 +14,7 @@ import Testing
         let files = try ImageFolder(at: folder)
         for (index, item) in files.items.enumerated() {
             let all = [["left"], ["right"], ["left", "right"], []][index % 4]
-            try source.append(Data(contentsOf: item.url), labels: all, identifier: files.path(of: item))
+            try source.append(Data(contentsOf: item.url), labels: all, identifier: files.identifier(of: item))
         }
         return source
     }
@@ -65,7 +65,7 @@ import Testing
             )
             #expect(pooled.results.count == 32 && pooled.thresholds.isEmpty)
             #expect(metrics.meanAveragePrecision?.interval.contains(metrics.meanAveragePrecision?.value ?? 0) == true)
-            #expect(metrics.foldDeviation != nil && metrics.seedDeviation != nil)
+            #expect(metrics.foldStandardDeviation != nil && metrics.seedStandardDeviation != nil)
             let page = Report(result, command: "imprint train photos.csv --folds 2").html
             #expect(page.contains("mean average precision (mAP) of 32 predictions") && page.contains("micro F1"))
             #expect(page.contains("Results by label") && !page.contains("Confusion matrix"))
@@ -114,14 +114,14 @@ import Testing
     }
 
     @Test("A second run reads the finished folds with their thresholds, and damaged ones are an error")
-    func keptFolds() throws {
+    func foldsFolder() throws {
         try withImages(perLabel: 16) { folder in
             try withTemporaryFolder { root in
                 let kept = root.appending(path: "kept", directoryHint: .isDirectory)
                 let photos = try photos(in: folder)
                 func again() throws -> CrossValidationResult {
                     try run(
-                        photos, change: { $0.keptFolds = kept }, configure: { $0.validation = .fraction(0.25) })
+                        photos, change: { $0.foldsFolder = kept }, configure: { $0.validation = .fraction(0.25) })
                 }
                 let first = try again()
                 let model = try ModelFile(contentsOf: kept.appending(path: "seed-0-fold-1.imprint"))
@@ -130,9 +130,9 @@ import Testing
                 let file = kept.appending(path: "seed-0-fold-2.json")
                 try FileManager.default.removeItem(at: file)
                 let second = try again()
-                #expect(second.folds.map(\.isKept) == [true, false] && predictions(second) == predictions(first))
+                #expect(second.folds.map(\.wasRestored) == [true, false] && predictions(second) == predictions(first))
                 let third = try again()
-                #expect(third.folds.allSatisfy(\.isKept) && predictions(third) == predictions(first))
+                #expect(third.folds.allSatisfy(\.wasRestored) && predictions(third) == predictions(first))
                 #expect(third.multiLabelMetrics == first.multiLabelMetrics)
                 let text = try String(contentsOf: file, encoding: .utf8)
                 for (part, other, reason) in [
@@ -159,7 +159,7 @@ import Testing
                 let photos = try ImageFolder(at: folder)
                 func run(isMultiLabel: Bool) throws -> CrossValidationResult {
                     try self.run(
-                        photos, change: { $0.keptFolds = root.appending(path: "kept", directoryHint: .isDirectory) },
+                        photos, change: { $0.foldsFolder = root.appending(path: "kept", directoryHint: .isDirectory) },
                         configure: { $0.isMultiLabel = isMultiLabel })
                 }
                 _ = try run(isMultiLabel: false)
@@ -179,7 +179,7 @@ import Testing
             var finished = 0
             let one = try run(
                 photos, onEvent: { if case .fold = $0 { finished += 1 } }, shouldStop: { finished == 1 })
-            #expect(one.folds.count == 1 && !one.isComplete && one.multiLabelMetrics?.foldDeviation == nil)
+            #expect(one.folds.count == 1 && !one.isComplete && one.multiLabelMetrics?.foldStandardDeviation == nil)
             #expect(one.multiLabelMetrics?.microF1.value == one.folds.first?.multiLabelEvaluation?.microF1)
             #expect(Report(one).html.contains("Cross-validation, incomplete"))
         }
@@ -189,7 +189,7 @@ import Testing
         try withImages(perLabel: 6) { folder in
             let photos = try photos(in: folder)
             #expect(throws: CrossValidationError.tooFewGroups(label: "left", groups: 1, photos: 6, folds: 2)) {
-                let paths = photos.items.filter { $0.labels.contains(0) }.map(photos.path)
+                let paths = photos.items.filter { $0.labels.contains(0) }.map(photos.identifier)
                 _ = try run(photos, change: { $0.groups = [paths] })
             }
         }

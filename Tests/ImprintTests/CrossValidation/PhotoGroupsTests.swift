@@ -113,7 +113,8 @@ import Testing
                     folder, additional: additional, keepsGroupsTogether: together, workers: Workers(2)
                 ) { _ in }
             }
-            let index = Dictionary(uniqueKeysWithValues: folder.items.enumerated().map { (folder.path(of: $1), $0) })
+            let index = Dictionary(
+                uniqueKeysWithValues: folder.items.enumerated().map { (folder.identifier(of: $1), $0) })
             func group(_ groups: PhotoGroups, _ path: String) -> Int? {
                 index[path].flatMap { groups.groupOfPhoto[$0] }
             }
@@ -145,7 +146,7 @@ import Testing
             let file = folder.appending(path: "boxes.json")
             try Data(text.utf8).write(to: file)
             let source = AnnotatedSource(try BoxAnnotations(contentsOf: file).withoutUnusedLabels)
-            #expect(source.items.map { source.path(of: $0) } == ["1-0.png", "1-1.png", "1-2.png"])
+            #expect(source.items.map { source.identifier(of: $0) } == ["1-0.png", "1-1.png", "1-2.png"])
             func groups(_ path: String) throws -> [Int?] {
                 try PhotoGroups(
                     source, additional: [["images/1-0.png", path]], keepsGroupsTogether: false, workers: Workers(1)
@@ -180,7 +181,7 @@ import Testing
             func groups(_ labels: [String: [String]]) throws -> PhotoGroups {
                 var source = InMemorySource(labels: ["bird", "cat"])
                 for (index, item) in photos.items.enumerated() {
-                    let path = photos.path(of: item)
+                    let path = photos.identifier(of: item)
                     try source.append(
                         Data(contentsOf: item.url), labels: labels[path] ?? ["cat"], identifier: "\(index)")
                 }
@@ -200,7 +201,7 @@ import Testing
         try withImages(perLabel: 4) { root in
             let folder = try ImageFolder(at: root)
             let groups = try PhotoGroups(
-                folder, additional: [folder.items.map(folder.path)], keepsGroupsTogether: false, workers: Workers(1)
+                folder, additional: [folder.items.map(folder.identifier)], keepsGroupsTogether: false, workers: Workers(1)
             ) { _ in }
             #expect(throws: CrossValidationError.tooFewGroups(label: "left", groups: 1, photos: 4, folds: 2)) {
                 try groups.folds(2, seed: 0)

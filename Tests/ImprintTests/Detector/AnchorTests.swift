@@ -31,7 +31,7 @@ import Testing
             ModelFile(
                 network: network, parameters: parameters, labels: ["face"], preprocessing: preprocessing,
                 anchors: AnchorHead(
-                    levels: [.init(stride: 16, anchors: 1)], valuesPerAnchor: 5, maximumOverlap: 0.3)))
+                    levels: [.init(stride: 16, anchors: 1)], valuesPerAnchor: 5, iouThreshold: 0.3)))
     }
 
     /// Whether a box is as expected, in pixels of an image with a width of 64 pixels.

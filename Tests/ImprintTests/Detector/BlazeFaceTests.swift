@@ -75,7 +75,7 @@ struct BlazeFaceTests {
             let box = NormalizedRectangle(
                 x: values[0] / width, y: values[1] / height, width: (values[2] - values[0]) / width,
                 height: (values[3] - values[1]) / height)
-            #expect(object.label == "face" && object.box.overlap(with: box) > 0.9)
+            #expect(object.label == "face" && object.box.iou(with: box) > 0.9)
             #expect(abs(object.confidence - values[4]) < (name == "whole" ? 1e-4 : 0.05))
         }
         #expect(try detector.classify(photo)[0].confidence == found[0].confidence)

@@ -164,9 +164,9 @@ import Testing
             let trainer = DetectorTrainer(
                 annotations: try annotatedFramesAndDiscs(in: folder, count: 45, seed: 1),
                 configuration: boxConfiguration(steps: 120))
-            var recipe: TrainingRecipe?
+            var recipe: TrainingKind?
             let result = try trainer.train(
-                onEvent: { if case .started(let event) = $0 { recipe = event.recipe } }, shouldStop: { false })
+                onEvent: { if case .started(let event) = $0 { recipe = event.kind } }, shouldStop: { false })
             #expect(recipe == .boxes && result.model.labels == ["disc", "frame", "none"])
             #expect(result.model.head.logos.allSatisfy { $0.threshold != nil })
             let test = try annotatedFramesAndDiscs(in: folder, count: 30, seed: 2)
@@ -248,7 +248,7 @@ import Testing
             let record = try #require(try result(validation).model.training)
             let precisions = record.history.compactMap(\.validationAveragePrecision)
             #expect(precisions.count == 2 && precisions.allSatisfy { (0...1).contains($0) })
-            #expect(record.kept?.validationAveragePrecision == precisions.max())
+            #expect(record.bestEpochMetrics?.validationAveragePrecision == precisions.max())
             let foreign = AnnotatedPhoto.Object(
                 label: "x", box: NormalizedRectangle(x: 0, y: 0, width: 0.5, height: 0.5))
             var photo = other.photos[0]

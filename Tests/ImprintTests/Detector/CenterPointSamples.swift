@@ -12,7 +12,7 @@ struct CenterPointSample {
     /// The vertical and horizontal offset.
     var offset: [Float] = [0.25, -0.25]
     var labels = ["face"]
-    var head = CenterPointHead(stride: 4, sideMultiple: 8, maximumOverlap: 0.3)
+    var head = CenterPointHead(stride: 4, sideMultiple: 8, iouThreshold: 0.3)
 
     /// A network for images of at most 64x48 pixels.
     func model() throws -> ModelFile {

@@ -66,7 +66,7 @@ import Testing
         let objects = try sample.detector().detect(image)
         #expect(objects.count == 2 && objects[0].box.x < 0.2 && objects[1].box.x > 0.6)
         #expect(objects.map(\.confidence) == objects.map(\.confidence).sorted(by: >))
-        sample.head.maximumOverlap = 1
+        sample.head.iouThreshold = 1
         #expect(try sample.detector().detect(image).count == 3)
     }
 
@@ -103,7 +103,7 @@ import Testing
             (128, 96, 64, 48), (100_000, 100_000, 48, 48), (57, 41, 64, 48),
         ])
     func sizes(width: Int, height: Int, expectedWidth: Int, expectedHeight: Int) {
-        let head = CenterPointHead(stride: 4, sideMultiple: 8, maximumOverlap: 0.3)
+        let head = CenterPointHead(stride: 4, sideMultiple: 8, iouThreshold: 0.3)
         let found = head.inputSize(
             width: width, height: height, input: TensorShape(height: 48, width: 64, channels: 3))
         #expect(found.width == expectedWidth && found.height == expectedHeight)

@@ -17,7 +17,7 @@ import Testing
         let items: [TrainingPhoto]
         let digest = "1"
 
-        func path(of item: TrainingPhoto) -> String { item.identifier }
+        func identifier(of item: TrainingPhoto) -> String { item.identifier }
     }
 
     /// Writes photos of coloured noise with a red square and photos of grey noise into a folder for each label.
@@ -38,7 +38,7 @@ import Testing
         var encoded = InMemorySource(labels: photos.labels)
         var decoded = InMemorySource(labels: photos.labels)
         for item in photos.items {
-            let (labels, path) = ([photos.labels[item.label]], photos.path(of: item))
+            let (labels, path) = ([photos.labels[item.label]], photos.identifier(of: item))
             try encoded.append(Data(contentsOf: item.url), labels: labels, identifier: path)
             let image = try ImageFile.decode(item.url)
             try decoded.append(
@@ -47,11 +47,11 @@ import Testing
         let loaded = Database(
             labels: photos.labels,
             items: photos.items.map { item in
-                TrainingPhoto(identifier: photos.path(of: item), labels: item.labels) {
+                TrainingPhoto(identifier: photos.identifier(of: item), labels: item.labels) {
                     try Data(contentsOf: item.url)
                 }
             })
-        let lines = photos.items.map { "\(photos.path(of: $0)),\(photos.labels[$0.label])\n" }
+        let lines = photos.items.map { "\(photos.identifier(of: $0)),\(photos.labels[$0.label])\n" }
         let list = photos.url.appending(path: "photos.csv")
         try Data(("photo,label\n" + lines.joined()).utf8).write(to: list)
         return [encoded, decoded, loaded, try LabelList(at: list)]

@@ -32,7 +32,7 @@ import Testing
         onEvent: @escaping (TrainingEvent) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
         try trainDetector(
-            ["cross": [artwork]], photos: ImageFolder(at: folder, minimumClasses: 1), backgrounds: backgrounds,
+            ["cross": [artwork]], photos: ImageFolder(at: folder, minimumLabels: 1), backgrounds: backgrounds,
             steps: steps, poolSize: 4, checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
         ) {
             $0.threads = threads
@@ -248,8 +248,8 @@ import Testing
             var start: TrainingStart?
             let result = try run(photos, artwork, onEvent: { if case .started(let event) = $0 { start = event } })
             #expect(start?.labels == ["cross", "other"] && start?.network == "logospot")
-            let recipe: TrainingRecipe = hasPhotos ? .artworkAndPhotos : .artwork
-            #expect(start?.recipe == recipe && result.model.recipe == recipe)
+            let recipe: TrainingKind = hasPhotos ? .artworkAndPhotos : .artwork
+            #expect(start?.kind == recipe && result.model.trainingKind == recipe)
             #expect(Report(result.model).html.contains(recipe.summary))
             let record = try #require(result.model.training)
             #expect(record.seed == 4 && record.epochs == 2)
@@ -277,7 +277,7 @@ import Testing
             let gray = RasterImage(width: 90, height: 60, channels: 1, samples: (0..<5400).map { UInt8($0 % 251) })
             let color = RasterImage(width: 90, height: 60, channels: 3, samples: gray.samples.flatMap { [$0, $0, $0] })
             #expect(try classifier.classify(gray) == classifier.classify(color))
-            let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
+            let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumLabels: 1), threads: 2)
             let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 1 })
             #expect(found.confidences[0] == classifications.first { $0.label == "cross" }?.confidence)
             #expect(throws: ImprintError.noSaliency(network: "logospot")) {

@@ -27,11 +27,11 @@ import Testing
                     }
                 }
             }
-            let source = try ImageFolder(at: photos, minimumClasses: 1)
+            let source = try ImageFolder(at: photos, minimumLabels: 1)
             let result = try trainDetector(["cross": [artwork]], photos: source, steps: [2, 2], poolSize: 8) {
                 $0.validation = .fraction(0.34)
             }
-            let kept = try #require(result.model.training?.kept?.validationLoss)
+            let kept = try #require(result.model.training?.bestEpochMetrics?.validationLoss)
             let logLoss = Float(try #require(result.evaluation).logLoss)
             #expect(showsLogo ? kept == logLoss : abs(kept - logLoss) > 1e-4, "\(kept), \(logLoss)")
         }

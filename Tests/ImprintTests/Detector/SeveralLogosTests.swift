@@ -47,7 +47,7 @@ import Testing
         shouldStop: @escaping () -> Bool = { false }
     ) throws -> TrainingResult {
         try trainDetector(
-            artwork ?? Self.artwork(), photos: ImageFolder(at: folder, minimumClasses: 1), steps: [1, 2], poolSize: 2,
+            artwork ?? Self.artwork(), photos: ImageFolder(at: folder, minimumLabels: 1), steps: [1, 2], poolSize: 2,
             checkpoints: checkpoints, onEvent: onEvent, shouldStop: shouldStop
         ) {
             $0.threads = threads
@@ -103,7 +103,7 @@ import Testing
             for classification in classifications {
                 #expect((classification.box == nil) == (classification.label == "other"), "\(classification.label)")
             }
-            let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumClasses: 1), threads: 2)
+            let evaluation = try classifier.evaluate(on: ImageFolder(at: photos, minimumLabels: 1), threads: 2)
             let found = try #require(evaluation.results.first { $0.url.lastPathComponent == "0.png" && $0.label == 0 })
             for (label, confidence) in zip(evaluation.labels, found.confidences) {
                 #expect(classifications.first { $0.label == label }?.confidence == confidence)

@@ -87,7 +87,7 @@ import Testing
         let objects = try matcher.detect(image)
         #expect(objects.count == placements.count, "\(objects)")
         for (placement, box) in zip(placements, boxes) {
-            let found = objects.filter { $0.label == placement.label && $0.box.overlap(with: box) >= 0.5 }
+            let found = objects.filter { $0.label == placement.label && $0.box.iou(with: box) >= 0.5 }
             #expect(found.count == 1, "\(placement.testDescription): \(objects)")
         }
         #expect(objects.map(\.confidence) == objects.map(\.confidence).sorted(by: >))
@@ -116,7 +116,7 @@ import Testing
         let (image, boxes) = try Self.scene(Self.scenes[3])
         let objects = try matcher.detect(image)
         #expect(objects.count == 2 && objects.allSatisfy { $0.label == "logo" })
-        for box in boxes { #expect(objects.count { $0.box.overlap(with: box) >= 0.5 } == 1) }
+        for box in boxes { #expect(objects.count { $0.box.iou(with: box) >= 0.5 } == 1) }
     }
 
     @Test("An image without logos, and a matcher without artwork, have no objects") func nothing() throws {
@@ -147,7 +147,7 @@ import Testing
         let best = scores.best(0)
         #expect(best.score == 0.8)
         let expected = NormalizedRectangle(x: 0.7, y: 0.6, width: 0.2, height: 0.2)
-        for box in [best.box] + peaks.prefix(1).map(\.box) { #expect(box.overlap(with: expected) > 0.999) }
+        for box in [best.box] + peaks.prefix(1).map(\.box) { #expect(box.iou(with: expected) > 0.999) }
     }
 
     @Test(

@@ -32,7 +32,7 @@ import Testing
         var configuration = PersonalizationConfiguration()
         change(&configuration)
         let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
-        let photos = try ImageFolder(at: folder.appending(path: "photos"), minimumClasses: 1)
+        let photos = try ImageFolder(at: folder.appending(path: "photos"), minimumLabels: 1)
         return (try session.teach(photos, cache: cache, control: control, onProgress: onProgress), session)
     }
 
@@ -74,7 +74,7 @@ import Testing
             var configuration = PersonalizationConfiguration()
             if hasTimeLimit { configuration.timeLimit = .nanoseconds(1) }
             let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
-            let others = try ImageFolder(at: folder.appending(path: "others"), minimumClasses: 1)
+            let others = try ImageFolder(at: folder.appending(path: "others"), minimumLabels: 1)
             let result = try session.teach(others, corrections: corrections.map { (photo: $0, isNot: "new") })
             #expect(session.classifier.labels == ["left", "right", "new"] && result.skipped.count == 1)
             #expect(result.ending == (hasTimeLimit ? .timeLimit : .completed))
@@ -116,7 +116,7 @@ import Testing
             configuration.timeLimit = .nanoseconds(1)
             configuration.threads = 1
             let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)
-            let photos = try ImageFolder(at: others, minimumClasses: 1)
+            let photos = try ImageFolder(at: others, minimumLabels: 1)
             var readCount = 0
             let error = #expect(throws: (any Error).self) {
                 _ = try session.teach(photos, corrections: corrections, onProgress: { done, _ in readCount = done })

@@ -39,7 +39,7 @@ import Testing
     }
 
     /// Returns the change to a parameter that has the same shape in the base and the merged model.
-    private func change(_ name: String, _ merge: Merge) throws -> [Float] {
+    private func change(_ name: String, _ merge: MergeResult) throws -> [Float] {
         let (before, after) = (try #require(base().parameters[name]), try #require(merge.model.parameters[name]))
         return zip(after, before).map { $0 - $1 }
     }

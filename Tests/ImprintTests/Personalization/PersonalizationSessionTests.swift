@@ -374,7 +374,7 @@ import Testing
         }
         try withTemporaryFolder { folder in
             try write(stripes(2, count: 2), label: "tree", in: folder)
-            let photos = try ImageFolder(at: folder, minimumClasses: 1)
+            let photos = try ImageFolder(at: folder, minimumLabels: 1)
             var readCount = 0
             #expect(throws: error) { _ = try session.teach(photos, onProgress: { done, _ in readCount = done }) }
             #expect(readCount == 0)

@@ -44,7 +44,7 @@ import Testing
             try write(photos, label: "stripes", in: folder)
             let session = try PersonalizationSession(leftOrRightClassifier())
             var counts: [Int] = []
-            _ = try session.teach(ImageFolder(at: folder, minimumClasses: 1)) { _, _ in
+            _ = try session.teach(ImageFolder(at: folder, minimumLabels: 1)) { _, _ in
                 counts.append(session.exampleCount)
             }
             // One call after reading the photos, the others during training.
@@ -75,7 +75,7 @@ import Testing
     func changingWithFolder(isBackground: Bool) throws {
         try withTemporaryFolder { folder in
             try write(photos, label: "stripes", in: folder)
-            let images = try ImageFolder(at: folder, minimumClasses: 1)
+            let images = try ImageFolder(at: folder, minimumLabels: 1)
             var configuration = PersonalizationConfiguration()
             configuration.isBackground = isBackground
             let session = try PersonalizationSession(leftOrRightClassifier(), configuration: configuration)

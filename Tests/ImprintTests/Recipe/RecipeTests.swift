@@ -52,7 +52,7 @@ import Testing
             let decision = try #require(start.decision)
             #expect(decision.recipe == .head)
             #expect(decision.reason.contains("fewer than 100 training photos"))
-            #expect(start.recipe == .head)
+            #expect(start.kind == .head)
             #expect(model.training?.accuracy ?? 0 > 0.9)
             for entry in base.parameters.layout.entries where entry.node != base.network.denseHeadName {
                 #expect(model.parameters[entry.name] == base.parameters[entry.name], "\(entry.name)")
@@ -88,7 +88,7 @@ import Testing
                     $0.learningRate = 0.1
                 }, onEvent: { if case .batch(let batch) = $0 { starts.insert(batch.startAccuracy) } })
             let record = try #require(model.training)
-            #expect(record.keepsStart && record.history.count == 1 && starts == [record.startAccuracy])
+            #expect(record.keepsInitialParameters && record.history.count == 1 && starts == [record.startAccuracy])
             let tuned = try #require(record.history[0].validationAccuracy)
             #expect(try #require(record.accuracy) > tuned && record.accuracy == record.startAccuracy)
             #expect(model.parameters["conv1.weight"] == base.parameters["conv1.weight"])

@@ -33,7 +33,7 @@ import Testing
 
     @Test("An object that is lost for a few frames keeps its identity, and then a new one follows", arguments: [0, 2])
     func lost(limit: Int) throws {
-        var tracker = try ObjectTracker(minimumOverlap: 0.5, maximumMissedFrames: limit)
+        var tracker = try ObjectTracker(minimumIoU: 0.5, maximumMissedFrames: limit)
         #expect(tracker.update(with: [object("a", 0.3)]).map(\.id) == [1])
         for _ in 0..<limit { #expect(tracker.update(with: []).isEmpty) }
         #expect(tracker.update(with: [object("a", 0.32)]).map { [$0.id, $0.frameCount] } == [[1, 2]])
@@ -56,9 +56,9 @@ import Testing
         let error =
             missed < 0
             ? ImprintError.invalidSetting(name: "maximumMissedFrames", found: found, expected: "0 or more")
-            : .invalidSetting(name: "minimumOverlap", found: found, expected: "more than 0, and at most 1")
+            : .invalidSetting(name: "minimumIoU", found: found, expected: "more than 0, and at most 1")
         #expect(throws: error) {
-            _ = try ObjectTracker(minimumOverlap: overlap, maximumMissedFrames: missed)
+            _ = try ObjectTracker(minimumIoU: overlap, maximumMissedFrames: missed)
         }
     }
 

@@ -2,7 +2,7 @@ internal import ImprintCore
 internal import ImprintModel
 
 /// The kind of training of a run, which depends on its data and its configuration.
-public enum TrainingRecipe: String, Sendable, CaseIterable {
+public enum TrainingKind: String, Sendable, CaseIterable {
     /// Fine-tunes the base model that comes with Imprint on photos.
     case builtInBase = "shippedBase"
     /// Trains a classifier on photos from scratch.
@@ -43,8 +43,8 @@ public enum TrainingRecipe: String, Sendable, CaseIterable {
     package var unit: String { progressUnit(isDetector: trainsDetector) }
 }
 
-extension TrainingRecipe {
-    /// Creates the recipe of a classifier.
+extension TrainingKind {
+    /// Creates the kind of training of a classifier.
     /// - Parameters:
     ///   - trainableLayers: The trainable layers of the base model; nil without a base model.
     ///   - base: The digest of the base model.
@@ -60,14 +60,14 @@ extension TrainingRecipe {
 }
 
 extension ModelFile {
-    /// The recipe that trained the model; nil if it is unknown.
-    var recipe: TrainingRecipe? {
+    /// The kind of training of the model; nil if it is unknown.
+    var trainingKind: TrainingKind? {
         training.flatMap { training in
             switch head {
             case .softmax, .sigmoid:
                 // Old files do not record the trainable layers.
                 let isUnknown = training.trainableLayers == nil && base != nil
-                return isUnknown ? nil : TrainingRecipe(trainableLayers: training.trainableLayers, base: base)
+                return isUnknown ? nil : TrainingKind(trainableLayers: training.trainableLayers, base: base)
             case .centerPoints, .anchors: return nil
             case .detector(let detector):
                 let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }
