@@ -290,6 +290,61 @@ private func store(_ parts: FlowerMessages.Parts) -> ObjectStore {
         expectMalformed("not a .npy file") { _ = try FleetArray(id, in: store, budget: &budget) }
     }
 
+    /// Adds a parent whose children have these names, and returns its tree.
+    private func parent(
+        _ type: String, _ items: [(name: String, tree: ObjectTree)], in store: inout ObjectStore
+    ) -> ObjectTree {
+        store.add(type, children: items.map(\.tree), body: PythonJSON.object(items))
+    }
+
+    @Test("An array or record with several names is read once") func severalNames() throws {
+        var store = ObjectStore()
+        let array = FleetArray(shape: [2], values: [1, 2]).add(to: &store)
+        let record = parent("ArrayRecord", [("a", array), ("b", array)], in: &store)
+        let other = parent("ArrayRecord", [("c", array)], in: &store)
+        let root = parent("RecordDict", [("x", record), ("y", record), ("z", other)], in: &store)
+        // The budget is that of one array.
+        let content = try RecordDictionary(root, in: store, maximumValues: 2)
+        #expect(content.arrays.map(\.name) == ["x", "y", "z"])
+        #expect(content.arrays.map { $0.value.items.map(\.name) } == [["a", "b"], ["a", "b"], ["c"]])
+        #expect(content.arrays.allSatisfy { $0.value.items.allSatisfy { $0.value.values == [1, 2] } })
+    }
+
+    @Test("Records and arrays with more than 256 names are rejected") func tooManyNames() throws {
+        func names(_ count: Int, of tree: ObjectTree) -> [(name: String, tree: ObjectTree)] {
+            (0..<count).map { ("\($0)", tree) }
+        }
+        var store = ObjectStore()
+        let array = FleetArray(shape: [1], values: [1]).add(to: &store)
+        let record = parent("ArrayRecord", names(256, of: array), in: &store)
+        let root = parent("RecordDict", names(256, of: record), in: &store)
+        #expect(try RecordDictionary(root, in: store, maximumValues: 1).arrays.count == 256)
+        let records = parent("RecordDict", names(257, of: record), in: &store)
+        expectMalformed("the type RecordDict has 257 names, expected at most 256") {
+            _ = try RecordDictionary(records, in: store, maximumValues: 1)
+        }
+        let large = parent("ArrayRecord", names(257, of: array), in: &store)
+        let arrays = parent("RecordDict", [("arrays", large)], in: &store)
+        expectMalformed("the type ArrayRecord has 257 names, expected at most 256") {
+            _ = try RecordDictionary(arrays, in: store, maximumValues: 1)
+        }
+    }
+
+    @Test("A record of settings with too many values is rejected") func tooManySettings() throws {
+        func root(_ count: Int, in store: inout ObjectStore) -> ObjectTree {
+            let record = ValueRecord((0..<count).map { ("\($0)", RecordValue.integer($0)) })
+            return parent(
+                "RecordDict", [("config", store.add("ConfigRecord", body: record.wire.immediateBytes))], in: &store)
+        }
+        var store = ObjectStore()
+        let largest = root(ValueRecord.maximumItems, in: &store)
+        #expect(try RecordDictionary(largest, in: store, maximumValues: 1).setting("1023") == .integer(1023))
+        let tooLarge = root(ValueRecord.maximumItems + 1, in: &store)
+        expectMalformed("more than 1024 values") {
+            _ = try RecordDictionary(tooLarge, in: store, maximumValues: 1)
+        }
+    }
+
     @Test("A message without one of its objects is rejected") func missing() throws {
         let pulled = try PulledMessages(wire(bytes(messages.pulledMessages))).messages[0]
         for id in messages.instruction.objects.keys where id != messages.instruction.id {

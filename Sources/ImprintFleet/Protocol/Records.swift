@@ -20,19 +20,37 @@ struct RecordDictionary: Equatable, Sendable {
     init(_ tree: ObjectTree, in store: ObjectStore, maximumValues: Int) throws {
         let object = try store.object(tree.objectID, type: "RecordDict")
         var budget = maximumValues
+        // Flower stores equal objects once, so each is read once: its names share the memory.
+        var (records, knownArrays) = ([String: Record](), [String: FleetArray]())
         for (name, id) in try object.references() {
             guard let bytes = store.contents[id] else {
                 throw FleetError.malformed(reason: "the record \(shown(name)) is missing")
             }
-            let type = try FleetObject(bytes, id: id).type
-            switch type {
-            case "ArrayRecord":
-                arrays.append(Named(name: name, value: try ArrayRecord(id, in: store, budget: &budget)))
-            case "MetricRecord":
-                metrics.append(Named(name: name, value: try ValueRecord(store.object(id, type: type))))
-            case "ConfigRecord":
-                configurations.append(Named(name: name, value: try ValueRecord(store.object(id, type: type))))
-            default: throw FleetError.malformed(reason: "\(shown(type)) is not a type of records")
+            let record =
+                try records[id] ?? Record(FleetObject(bytes, id: id), in: store, &knownArrays, budget: &budget)
+            records[id] = record
+            switch record {
+            case .arrays(let value): arrays.append(Named(name: name, value: value))
+            case .metrics(let value): metrics.append(Named(name: name, value: value))
+            case .configuration(let value): configurations.append(Named(name: name, value: value))
+            }
+        }
+    }
+
+    /// A record of any type.
+    private enum Record {
+        case arrays(ArrayRecord)
+        case metrics(ValueRecord)
+        case configuration(ValueRecord)
+
+        init(
+            _ object: FleetObject, in store: ObjectStore, _ known: inout [String: FleetArray], budget: inout Int
+        ) throws {
+            switch object.type {
+            case "ArrayRecord": self = .arrays(try ArrayRecord(object, in: store, &known, budget: &budget))
+            case "MetricRecord": self = .metrics(try ValueRecord(object))
+            case "ConfigRecord": self = .configuration(try ValueRecord(object))
+            default: throw FleetError.malformed(reason: "\(shown(object.type)) is not a type of records")
             }
         }
     }
@@ -63,9 +81,17 @@ struct ArrayRecord: Equatable, Sendable {
 
     init(_ items: [RecordDictionary.Named<FleetArray>]) { self.items = items }
 
-    init(_ id: String, in store: ObjectStore, budget: inout Int) throws {
-        for (name, id) in try store.object(id, type: "ArrayRecord").references() {
-            items.append(.init(name: name, value: try FleetArray(id, in: store, budget: &budget)))
+    /// Reads a record of arrays.
+    /// - Parameters:
+    ///   - known: The arrays of the message that have been read, by their IDs.
+    ///   - budget: The number of values that may still be read.
+    init(
+        _ object: FleetObject, in store: ObjectStore, _ known: inout [String: FleetArray], budget: inout Int
+    ) throws {
+        for (name, id) in try object.references() {
+            let array = try known[id] ?? FleetArray(id, in: store, budget: &budget)
+            known[id] = array
+            items.append(.init(name: name, value: array))
         }
     }
 
@@ -87,6 +113,9 @@ enum RecordValue: Equatable, Sendable {
 
 /// Named settings or metrics.
 struct ValueRecord: Equatable, Sendable {
+    /// The maximum number of values of a record that is read.
+    static let maximumItems = 1024
+
     var items: [RecordDictionary.Named<RecordValue>] = []
 
     init(_ items: [(String, RecordValue)]) { self.items = items.map { .init(name: $0.0, value: $0.1) } }
@@ -96,6 +125,10 @@ struct ValueRecord: Equatable, Sendable {
         do {
             try message.forEachField { field in
                 guard field.number == 1 else { return }
+                guard items.count < Self.maximumItems else {
+                    throw FleetError.malformed(
+                        reason: "a record has more than \(Self.maximumItems) values")
+                }
                 var (name, value) = ("", RecordValue.other)
                 try field.message().forEachField { field in
                     if field.number == 1 { name = try field.string() }
@@ -152,11 +185,18 @@ extension RecordValue {
 
 extension FleetObject {
     /// Returns the names and IDs in a JSON object, which must be the IDs of the object's children, in the order of the children.
+    ///
+    /// A child may have several names, so their number has the limit of the objects.
     fileprivate func references() throws -> [(name: String, id: String)] {
         guard body.count <= 1 << 20,
             let object = try? JSONDecoder().decode([String: String].self, from: Data(body)),
             Set(object.values) == Set(childIDs), Set(childIDs).count == childIDs.count
         else { throw FleetError.malformed(reason: "an object of the type \(type) does not list its children") }
+        let limit = IncomingMessage.maximumObjects
+        guard object.count <= limit else {
+            throw FleetError.malformed(
+                reason: "an object of the type \(type) has \(object.count) names, expected at most \(limit)")
+        }
         return childIDs.flatMap { id in
             object.filter { $0.value == id }.map { (name: $0.key, id: id) }.sorted { $0.name < $1.name }
         }
