@@ -58,17 +58,24 @@ final class ConnectionTable: Sendable {
     func add(_ socket: ClientSocket) -> Admission {
         state.withLock { state in
             guard !state.isClosed else { return .full }
-            var evicted: Int?
-            if state.entries.count >= limit {
-                evicted = state.entries.filter { canEvict($0.value) }.min { $0.value.since < $1.value.since }?.key
-                guard let evicted else { return .full }
-                // Its thread closes the socket.
-                state.entries.removeValue(forKey: evicted)?.socket.shutDown()
-            }
+            let isFull = state.entries.count >= limit
+            if isFull && !evict(from: &state) { return .full }
             state.nextNumber += 1
             state.entries[state.nextNumber] = Entry(socket: socket)
-            return .admitted(number: state.nextNumber, evicts: evicted != nil)
+            return .admitted(number: state.nextNumber, evicts: isFull)
         }
+    }
+
+    /// Ends the connection that has waited longest.
+    /// - Returns: `false` if all connections are in use.
+    func evict() -> Bool { state.withLock { evict(from: &$0) } }
+
+    private func evict(from state: inout State) -> Bool {
+        let candidates = state.entries.filter { canEvict($0.value) }
+        guard let number = candidates.min(by: { $0.value.since < $1.value.since })?.key else { return false }
+        // Its thread closes the socket.
+        state.entries.removeValue(forKey: number)?.socket.shutDown()
+        return true
     }
 
     private func canEvict(_ entry: Entry) -> Bool {

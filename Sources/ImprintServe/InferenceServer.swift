@@ -27,16 +27,24 @@ package final class InferenceServer: Sendable {
     private let jsonDecoders = DispatchSemaphore(value: 2)
     /// Limits the connections beyond `ServeOptions.maximumConnectionCount` that wait for their clients to receive the response.
     private let rejections = DispatchSemaphore(value: 16)
+    /// The number of open files beyond those of `ServeOptions.maximumConnectionCount`: the model, rejected connections and the system.
+    private static let reservedFileCount = 64
 
     /// Starts a server, which runs until `stop(within:)`.
     /// - Parameters:
     ///   - classifier: The model, with the threads that share the work of a batch.
     ///   - options: The options.
-    /// - Throws: `ServeError` if the address is not available or needs a token, `NetworkError` if there is not enough memory for a batch,
-    ///   the error of a prediction if the model cannot process images.
+    /// - Throws: `ServeError` if the address is not available or needs a token, or if the process cannot open enough files, `NetworkError` if
+    ///   there is not enough memory for a batch, the error of a prediction if the model cannot process images.
     package init(_ classifier: ImageClassifier, options: ServeOptions) throws {
         guard options.token != nil || NetworkAddress.isLoopback(options.host) else {
             throw ServeError.missingToken(host: options.host)
+        }
+        // If the process had no free file descriptors, clients that send nothing would keep others out.
+        let fileCount = options.maximumConnectionCount + Self.reservedFileCount
+        if let limit = FileLimit.raise(to: fileCount) {
+            throw ServeError.tooManyConnections(
+                count: options.maximumConnectionCount, files: fileCount, limit: limit)
         }
         self.classifier = classifier
         self.options = options
@@ -72,7 +80,8 @@ package final class InferenceServer: Sendable {
             do {
                 if let socket = try listener.accept() { start(socket) }
             } catch {
-                // The process may have no free file descriptors.
+                // The evicted connection frees a file descriptor.
+                if Listener.lacksDescriptors(error), connections.evict() { metrics.recordEviction() }
                 Thread.sleep(forTimeInterval: 0.05)
             }
         }

@@ -64,6 +64,11 @@ struct Listener: Sendable {
         }
     }
 
+    /// Whether a connection was not accepted because the process or the system has no free file descriptors.
+    static func lacksDescriptors(_ error: any Error) -> Bool {
+        if case SocketError.failed(_, let code, _) = error { code == EMFILE || code == ENFILE } else { false }
+    }
+
     /// Closes the port.
     func close() { try? socket.close() }
 }

@@ -10,6 +10,7 @@ internal import ImprintLive
 internal import ImprintMPI
 internal import ImprintModel
 internal import ImprintNetwork
+internal import ImprintServe
 internal import ImprintStore
 internal import ImprintSynthesis
 internal import ImprintTraining
@@ -101,6 +102,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case MPIError.invalidCount:
         "The option -np of mpirun sets the number of processes, and --threads the cores of each."
     case SignatureError.wrongKey: "--public-key names the file of the public key."
+    case ServeError.tooManyConnections: "--max-connections sets the number of connections."
     case ShareError.noLocalAddress, ShareError.unavailableAddress: "--share-address names the address."
     case let error as HintedError: error.hint
     case let error as ProcessFailedError: error.advice.hint
@@ -263,7 +265,7 @@ func isWrongUsage(_ error: any Error) -> Bool {
     case CrossValidationError.otherSettings, CrossValidationError.otherInputs: true
     case DrawingError.foreignFolder, DrawingError.otherDrawing, DrawingError.noSuchRecipe, DrawingError.invalidCount:
         true
-    case FleetError.unsupportedURL: true
+    case FleetError.unsupportedURL, ServeError.tooManyConnections: true
     case is PreparationError: true
     case let error as ImportError:
         switch error.problem {

@@ -90,6 +90,19 @@ import Testing
         }
     }
 
+    @Test("An eviction ends the connection that has waited longest") func evictions() throws {
+        try withServer { server, port in
+            #expect(!server.connections.evict())
+            let first = try TestClient(port: port)
+            first.send("GET /v2")
+            expectSoon { server.connections.count(in: .head) == 1 }
+            let second = try TestClient(port: port)
+            expectSoon { server.connections.count == 2 }
+            #expect(server.connections.evict() && first.isClosedByServer)
+            #expect(try second.request("GET", "/v2/health/live", ["Host": "x"]).status == 200)
+        }
+    }
+
     @Test("Slow clients that fill all connections are replaced, and requests in progress are not") func slowClients()
         throws
     {

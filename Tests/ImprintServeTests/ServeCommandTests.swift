@@ -64,6 +64,40 @@ import Testing
         }
     }
 
+    /// Runs the tool with a limit of open files, which `option` makes a hard or soft one.
+    private func withFileLimit(_ option: String) -> (program: URL, arguments: [String]) {
+        (URL(filePath: "/bin/sh"), ["-c", "ulimit \(option) 200 && exec \"$0\" \"$@\"", Self.tool.path])
+    }
+
+    @Test("The server raises the soft limit of open files to 64 more than its connections") func softLimit() throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            let (shell, start) = withFileLimit("-Sn")
+            let program = try RunningProgram(
+                shell, start + ["serve", "light.imprint", "--port", "0", "--json", "--threads", "1"], folder: folder)
+            defer { program.stop() }
+            let limits = try String(
+                contentsOfFile: "/proc/\(program.process.processIdentifier)/limits", encoding: .utf8)
+            let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+            #expect(line.split(separator: " ").dropFirst(3).first == "320", "\(line)")
+        }
+    }
+
+    @Test("More connections than the process may open files are an error", .timeLimit(.minutes(10)))
+    func hardLimit() throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            let (shell, start) = withFileLimit("-n")
+            let run = try run(shell, start + ["serve", "light.imprint", "--port", "0", "--json"], folder: folder)
+            #expect(run.status == 64 && run.output.isEmpty)
+            #expect(
+                run.errors
+                    == "Error: The server cannot have 256 connections: they need 320 open files, and this process may open at most 200. "
+                    + "Choose fewer connections, or raise the limit of open files (ulimit -n).\n"
+                    + "  --max-connections sets the number of connections.\n", "\(run.errors)")
+        }
+    }
+
     @Test("A precision that the model does not have is an error before the server listens", .timeLimit(.minutes(10)))
     func precision() throws {
         try withTemporaryFolder { folder in
