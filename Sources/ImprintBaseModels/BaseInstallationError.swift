@@ -9,6 +9,8 @@ public enum BaseInstallationError: DescribedError, Equatable {
     case unknownName(name: String, known: [String])
     /// A name has characters that are not allowed.
     case invalidName(String)
+    /// A name is that of the base model that comes with Imprint.
+    case reservedName(String)
     /// Another base model with this name is installed.
     case nameTaken(name: String, source: String)
     /// The licence of a base model was not accepted.
@@ -46,6 +48,8 @@ public enum BaseInstallationError: DescribedError, Equatable {
         case .invalidName(let name):
             "The name \(String(name.prefix(80)).debugDescription) is invalid. Expected 1 to 64 letters (a to z), digits, dots, "
                 + "underscores and hyphens, starting with a letter or digit. Choose another name."
+        case .reservedName(let name):
+            "The name \(name.debugDescription) is that of the base model that comes with Imprint. Choose another name."
         case .nameTaken(let name, let source):
             "The name \(name.debugDescription) belongs to another base model, from \(source). Remove it first, or choose another name."
         case .licenseNotAccepted(let name, let license):

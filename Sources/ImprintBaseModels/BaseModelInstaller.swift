@@ -183,6 +183,7 @@ extension BaseModelInstaller {
     private func install(
         _ source: BaseSource, _ onEvent: @escaping @Sendable (BaseInstallationEvent) -> Void
     ) async throws -> InstalledBase {
+        guard source.name != BaseModels.builtInName else { throw BaseInstallationError.reservedName(source.name) }
         if let base = try kept(source) { return base }
         try AtomicFile.makeFolder(bases.folder)
         let lock = try await lock(onEvent)

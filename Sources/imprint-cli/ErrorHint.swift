@@ -90,7 +90,7 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case BaseModelError.notInstalled: "imprint models list shows the installed base models."
     case BaseModelError.damaged: "imprint models list shows the command that fixes it."
     case BaseModelError.newerRecord(let name, _): "imprint models remove \(name) removes it."
-    case BaseInstallationError.invalidName: "--name sets the name."
+    case BaseInstallationError.invalidName, BaseInstallationError.reservedName: "--name sets the name."
     case BaseInstallationError.nameTaken(let name, _):
         "imprint models remove \(name) removes it; --name sets another name."
     case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
@@ -279,8 +279,8 @@ func isWrongUsage(_ error: any Error) -> Bool {
     case let error as ProcessFailedError: error.advice.isWrongUsage
     case let error as LocatedError: isWrongUsage(error.error)
     case let error as ModelFileError: if case .notACheckpoint = error.problem { true } else { false }
-    case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.nameTaken,
-        BaseInstallationError.licenseNotAccepted, BaseInstallationError.digestRequired,
+    case BaseInstallationError.unknownName, BaseInstallationError.invalidName, BaseInstallationError.reservedName,
+        BaseInstallationError.nameTaken, BaseInstallationError.licenseNotAccepted, BaseInstallationError.digestRequired,
         BaseInstallationError.invalidDigest, BaseInstallationError.unsupportedURL:
         true
     default: false

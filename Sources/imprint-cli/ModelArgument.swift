@@ -6,7 +6,7 @@ internal import ImprintModel
 internal import ImprintTraining
 
 /// The name of the base model that comes with Imprint.
-let builtInBaseName = "built-in"
+let builtInBaseName = BaseModels.builtInName
 
 /// Returns the model of an argument: a file or, if there is no such file, the installed or built-in model with this name.
 ///

@@ -233,16 +233,13 @@ struct RemoveModelCommand: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    func validate() throws {
-        guard name != builtInBaseName else {
-            throw ValidationError(
-                "\(builtInBaseName) comes with Imprint and cannot be removed. Name an installed base model.")
-        }
-    }
-
     func run() throws {
         do {
+            // Earlier versions could install a base model with the name of the built-in one.
             try BaseModels().remove(name)
+        } catch BaseModelError.notInstalled where name == builtInBaseName {
+            throw ValidationError(
+                "\(builtInBaseName) comes with Imprint and cannot be removed. Name an installed base model.")
         } catch BaseModelError.notInstalled {
             throw ValidationError(
                 "\(shown(name)) is not installed, so there is nothing to remove. imprint models list shows the installed base models."

@@ -113,6 +113,30 @@ import Testing
         }
     }
 
+    @Test("The name of the built-in base model is reserved, and remove deletes an earlier installation with it")
+    func reservedName() throws {
+        try withTemporaryFolder { folder in
+            try SmallModel(seed: 1).bytes.write(to: folder.appending(path: "built-in.imprint"))
+            let install = try shell("$imprint models install ./built-in.imprint", folder)
+            let text = "The name \"built-in\" is that of the base model that comes with Imprint. Choose another name.\n"
+            #expect(
+                install.status == 64 && install.errors.hasSuffix("\(text)  --name sets the name.\n"),
+                "\(install.errors)")
+            #expect(files(of: bases(folder)).isEmpty)
+            #expect(try shell("$imprint models install ./built-in.imprint --name mine", folder).status == 0)
+            // Earlier versions accepted the name.
+            let models = folder.appending(path: "home/models")
+            let record = try String(contentsOf: models.appending(path: "mine.json"), encoding: .utf8)
+            try Data(record.replacing(#""mine""#, with: #""built-in""#).utf8).write(
+                to: models.appending(path: "built-in.json"))
+            let remove = try shell("$imprint models remove built-in", folder)
+            #expect(remove.status == 0 && remove.errors == "Removed built-in.\n", "\(remove.errors)")
+            #expect(try bases(folder).installed.map(\.name) == ["mine"])
+            let again = try shell("$imprint models remove built-in", folder)
+            #expect(again.status == 64 && again.errors.contains("cannot be removed"), "\(again.errors)")
+        }
+    }
+
     @Test("On a terminal, install shows the licence and asks", .enabled(if: hasTerminals), arguments: ["n", "", "y"])
     func question(answer: String) throws {
         try withTemporaryFolder { folder in

@@ -181,6 +181,9 @@ extension BaseModels {
     /// The largest record that is read; a record is much smaller.
     private static let maximumRecordByteCount = 1 << 20
 
+    /// The name of the base model that comes with Imprint, which no installed one can have.
+    package static let builtInName = "built-in"
+
     /// Whether a name is valid: 1 to 64 ASCII letters, digits, dots, underscores and hyphens; the first is a letter or digit.
     public static func isValid(_ name: String) -> Bool { name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._-]{0,63}/) != nil }
 
