@@ -49,7 +49,7 @@ struct SignCommand: ParsableCommand {
                     + "Move it to another folder.")
         }
         // The path may not exist yet: it can be another signature.
-        if let path = ignore.first(where: { !isInModel($0) }) {
+        if let path = ignore.first(where: { !isEntryOfModel($0) }) {
             throw ValidationError("--ignore: \(path) is not in the folder \(model). Name a file or folder in it.")
         }
     }
@@ -57,6 +57,13 @@ struct SignCommand: ParsableCommand {
     /// Returns whether a path leads into the folder of the model.
     private func isInModel(_ path: String) -> Bool {
         URL(filePath: path).isInside(URL(filePath: model), strictly: true)
+    }
+
+    /// Returns whether a path is in the folder of the model, also if it is a link that leads out of it.
+    private func isEntryOfModel(_ path: String) -> Bool {
+        let entry = URL(filePath: path).absoluteURL
+        guard ![".", ".."].contains(entry.lastPathComponent) else { return isInModel(path) }
+        return entry.deletingLastPathComponent().isInside(URL(filePath: model))
     }
 
     func run() throws {

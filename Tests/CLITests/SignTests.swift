@@ -197,6 +197,24 @@ struct SignTests {
         }
     }
 
+    @Test("A link that leads out of the folder can be ignored") func ignoredLinks() throws {
+        try withModel { folder in
+            let run = try shell(
+                """
+                mkdir model && cp m.imprint model && ln -s ../m.imprint model/link && ln -s missing model/broken && ln -s model other
+                options="--private-key key.pem --ignore other/link --ignore model/broken"
+                $imprint sign model $options || exit 2
+                $imprint verify model --signature model.sig --public-key public.pem || exit 3
+                $imprint sign model $options --ignore model/.
+                """, folder: folder)
+            #expect(
+                run.status == 64 && run.errors.contains("--ignore: model/. is not in the folder model."),
+                "\(run.errors)")
+            #expect(
+                run.output == "model: the signature is valid for 1 file; not signed: broken, link\n", "\(run.output)")
+        }
+    }
+
     @Test("The command that sets a version keeps the storage of the parameters", arguments: ModelFile.Storage.allCases)
     func versionOfStorage(storage: ModelFile.Storage) throws {
         try withModel { folder in
