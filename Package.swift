@@ -322,7 +322,7 @@ let package = Package(
             name: "CLITests",
             dependencies: [
                 "ImprintCore", "ImprintImages", "ImprintSynthesis", "ImprintNetwork", "ImprintModel", "ImprintInterop",
-                "ImprintTraining", "ImprintMPI", "TestSupport", "imprint-cli",
+                "ImprintTraining", "ImprintStore", "ImprintMPI", "TestSupport", "imprint-cli",
                 "SaveLoop",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

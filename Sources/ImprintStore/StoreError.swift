@@ -15,11 +15,11 @@ public enum StoreError: DescribedError, Equatable {
     case unexpectedStatus(url: String, status: Int)
     /// The response of a server violates HTTP.
     case invalidResponse(url: String, reason: String)
-    /// A file exceeds the size limit; `byteCount` is nil if the server does not report the size.
+    /// A file exceeds the limit `DownloadLimits.byteCount`; `byteCount` is nil if the server does not report the size.
     case tooLarge(url: String, byteCount: Int?, limit: Int)
-    /// A download is slower than the limit.
+    /// A download is slower than `DownloadLimits.bytesPerInterval`.
     case tooSlow(url: String, byteCount: Int, interval: Duration, expected: Int)
-    /// A download exceeds the time limit.
+    /// A download exceeds the time limit `DownloadLimits.time`.
     case timedOut(url: String, limit: Duration)
     /// A download was interrupted; the next installation can resume it.
     case interrupted(url: String, byteCount: Int, reason: String)
@@ -61,13 +61,13 @@ public enum StoreError: DescribedError, Equatable {
         case .invalidResponse(let url, let reason):
             "\(url): the response of the server is invalid: \(reason). Install again, or fix the server."
         case .tooLarge(let url, let byteCount, let limit):
-            "\(url): the file has \(byteCount.map { counted($0, "byte") } ?? "too many bytes"), expected at most \(limit). "
-                + "Check the URL, or raise DownloadLimits.byteCount."
+            "\(url): the file has \(byteCount.map { counted($0, "byte") } ?? "too many bytes"), expected at most \(limit), "
+                + "the limit of the download. Check the URL."
         case .tooSlow(let url, let byteCount, let interval, let expected):
             "\(url): the download is too slow: \(counted(byteCount, "byte")) in \(interval), expected at least \(expected). "
-                + "Install again later to resume, or lower DownloadLimits.bytesPerInterval."
+                + "Install again later to resume."
         case .timedOut(let url, let limit):
-            "\(url): the download did not finish in \(limit). Install again to resume, or raise DownloadLimits.time."
+            "\(url): the download did not finish in \(limit). Install again to resume."
         case .interrupted(let url, let byteCount, let reason):
             "\(url): the download was interrupted after \(counted(byteCount, "byte")): \(reason). Install again to resume."
         case .wrongDigest(let url, let found, let expected):

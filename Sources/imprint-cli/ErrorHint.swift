@@ -94,6 +94,8 @@ func hint(for error: any Error, in command: any ParsableCommand.Type = ImprintCo
     case BaseInstallationError.nameTaken(let name, _):
         "imprint models remove \(name) removes it; --name sets another name."
     case BaseInstallationError.invalidDigest, BaseInstallationError.wrongDigest: "--sha256 sets the expected SHA-256."
+    case StoreError.tooLarge, StoreError.tooSlow, StoreError.timedOut:
+        "Or download the file with another program, which has no such limit; imprint models install FILE installs it."
     case FleetError.invalidKey, FleetError.keyInUse: "--key names the file."
     case FleetError.unknownKey: "flwr supernode register registers the file of --key with the extension pub."
     case MPIError.missing:

@@ -5,6 +5,7 @@ import ImprintCore
 import ImprintImages
 import ImprintInterop
 import ImprintModel
+import ImprintStore
 import ImprintTraining
 import TestSupport
 import Testing
@@ -53,6 +54,18 @@ import Testing
             (mismatch("batch size"), nil),
         ] as [(ImprintError, String?)])
     func training(error: ImprintError, expected: String?) { #expect(hint(for: error) == expected) }
+
+    @Test(
+        "An error about a limit of a download advises another program, and does not name Swift properties",
+        arguments: [
+            .tooLarge(url: "https://a.example/m", byteCount: nil, limit: 1 << 30),
+            .tooSlow(url: "https://a.example/m", byteCount: 1, interval: .seconds(30), expected: 30 << 10),
+            .timedOut(url: "https://a.example/m", limit: .seconds(3600)),
+        ] as [StoreError])
+    func downloadLimits(error: StoreError) {
+        #expect(!error.description.contains("DownloadLimits"))
+        #expect(hint(for: error)?.hasSuffix("imprint models install FILE installs it.") == true)
+    }
 
     @Test("A hint about --memory or --base appears only for a subcommand with the option") func missingOptions() {
         let memory = ImprintError.featuresExceedMemoryLimit(byteCount: 2048, limit: 1024)
