@@ -20,8 +20,8 @@ struct CrossValidationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Further groups of photos that stay in one fold: a JSON list of lists of paths, relative to the folder of photos or as "
-                + "in the list.",
+            "Further groups of photos that stay in one fold: a JSON list of lists of paths, relative to the folder of photos, or as "
+                + "in the list or the annotation file.",
             valueName: "file.json"))
     var groups: String?
 
