@@ -173,6 +173,11 @@ imprint_http_result imprint_http_get_result(const imprint_http *http, const char
     case CURLE_TOO_LARGE:
         *description = "its header or its trailers are too large";
         return IMPRINT_HTTP_INVALID_RESPONSE;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+        return IMPRINT_HTTP_UNTRUSTED;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return IMPRINT_HTTP_NO_PROXY;
     default:
         // An invalid chunk has the same code as a broken connection, CURLE_RECV_ERROR.
         return IMPRINT_HTTP_FAILED;

@@ -23,6 +23,11 @@ public enum StoreError: DescribedError, Equatable {
     case timedOut(url: String, limit: Duration)
     /// A download was interrupted; the next installation can resume it.
     case interrupted(url: String, byteCount: Int, reason: String)
+    /// The certificate of a server is not trusted, or the file of certificate authorities cannot be used; `certificates` is the path of that
+    /// file, or nil for the certificate authorities of the operating system.
+    case untrusted(url: String, reason: String, certificates: String?)
+    /// The address of the proxy is unknown.
+    case noProxy(url: String, reason: String)
     /// The digest of a file differs from the expected one.
     case wrongDigest(url: String, found: String, expected: String)
     /// The Ed25519 signature of a file is not valid for the public key.
@@ -70,6 +75,11 @@ public enum StoreError: DescribedError, Equatable {
             "\(url): the download did not finish in \(limit). Install again to resume."
         case .interrupted(let url, let byteCount, let reason):
             "\(url): the download was interrupted after \(counted(byteCount, "byte")): \(reason). Install again to resume."
+        case .untrusted(let url, let reason, let certificates):
+            "\(url): there is no trusted connection to the server: \(reason.sentence) \(Self.advice(about: certificates))"
+        case .noProxy(let url, let reason):
+            "\(url): the proxy cannot be found: \(reason.sentence) Check the network, and the proxy in the environment variable https_proxy, "
+                + "http_proxy or all_proxy."
         case .wrongDigest(let url, let found, let expected):
             "\(url): the file has the SHA-256 \(found), expected \(expected). It was damaged or replaced and is not installed. "
                 + "Install again, or check the digest."
@@ -98,5 +108,16 @@ public enum StoreError: DescribedError, Equatable {
         case .newerIndex(let file, let found, let newest):
             "\(file): the list of installed models has format \(found), expected at most \(newest). Update Imprint."
         }
+    }
+
+    /// Returns the advice about a server that is not trusted.
+    private static func advice(about certificates: String?) -> String {
+        guard let certificates else {
+            return
+                "Check the certificate of the server. For a certificate authority of your own, name its PEM file in the environment "
+                + "variable SSL_CERT_FILE."
+        }
+        return
+            "Check the certificate of the server, and the file of the only trusted certificate authorities, \(certificates)."
     }
 }

@@ -137,6 +137,19 @@ import Testing
         }
     }
 
+    @Test("An unknown proxy is an error that names the environment variables") func unknownProxy() throws {
+        try withTemporaryFolder { folder in
+            let url = "https://models.invalid/m.onnx"
+            let zeros = String(repeating: "0", count: 64)
+            let run = try shell(
+                "export https_proxy=http://user:secret@proxy.invalid:80 no_proxy=\n$imprint models install \(url) --sha256 \(zeros)",
+                folder)
+            #expect(run.status == 1 && run.errors.contains("\(url): the proxy cannot be found: "), "\(run.errors)")
+            #expect(run.errors.contains("the environment variable https_proxy"), "\(run.errors)")
+            #expect(!run.errors.contains("resume") && !run.errors.contains("secret"), "\(run.errors)")
+        }
+    }
+
     @Test("On a terminal, install shows the licence and asks", .enabled(if: hasTerminals), arguments: ["n", "", "y"])
     func question(answer: String) throws {
         try withTemporaryFolder { folder in

@@ -73,8 +73,9 @@ struct HTTPSTests {
                     from: server.url(of: "model.imprint"), verification: model.verification,
                     limits: limits(trusting: file))
             } throws: { error in
-                guard case .interrupted(_, 0, let reason)? = error as? StoreError else { return false }
-                return reason.contains(expected)
+                guard case .untrusted(_, let reason, let certificates)? = error as? StoreError else { return false }
+                #expect(!"\(error)".contains("resume") && "\(error)".contains(certificates ?? "SSL_CERT_FILE"))
+                return reason.contains(expected) && (file == nil || certificates == file?.path)
             }
             #expect(try store.current == nil)
         }

@@ -36,6 +36,10 @@ typedef enum {
     IMPRINT_HTTP_FAILED,
     /// The response violates HTTP.
     IMPRINT_HTTP_INVALID_RESPONSE,
+    /// The certificate of the server is not trusted, or the file of certificate authorities cannot be used.
+    IMPRINT_HTTP_UNTRUSTED,
+    /// The address of the proxy is unknown.
+    IMPRINT_HTTP_NO_PROXY,
 } imprint_http_result;
 
 /// Initializes libcurl; call it once, before any other function. Returns whether it succeeds.

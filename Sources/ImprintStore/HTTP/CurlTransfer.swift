@@ -64,10 +64,13 @@
             state.withLock { $0.handle = handle }
             // Only `cancel` and the connection end the waiting.
             while !state.withLock(\.isCancelled), imprint_http_step(handle.pointer, 60_000) != 0 {}
-            return receiver.error ?? Self.error(of: handle)
+            return receiver.error ?? error(of: handle)
         }
 
-        private static func error(of handle: Handle) -> HTTPError? {
+        /// The path of the file of trusted certificate authorities; nil for those of the operating system.
+        private var certificates: String? { request.certificateFile(in: ProcessInfo.processInfo.environment) }
+
+        private func error(of handle: Handle) -> HTTPError? {
             var text: UnsafePointer<CChar>?
             let result = imprint_http_get_result(handle.pointer, &text)
             let reason =
@@ -75,6 +78,8 @@
             switch result {
             case IMPRINT_HTTP_OK: return nil
             case IMPRINT_HTTP_INVALID_RESPONSE: return .invalidResponse(reason)
+            case IMPRINT_HTTP_UNTRUSTED: return .untrusted(reason, certificates: certificates)
+            case IMPRINT_HTTP_NO_PROXY: return .noProxy(reason)
             default: return .failed(reason)
             }
         }
@@ -85,7 +90,6 @@
             guard lines.allSatisfy({ !$0.hasControlCharacter }) else {
                 throw .failed("a header of the request has a control character")
             }
-            let certificates = request.certificateFile(in: ProcessInfo.processInfo.environment)
             let copies = lines.map { strdup($0) }
             defer { for copy in copies { free(copy) } }
             let strings = copies.map { UnsafePointer($0) }

@@ -70,10 +70,14 @@ package enum HTTPError: Error, Equatable {
     case failed(String)
     /// The response violates HTTP.
     case invalidResponse(String)
+    /// The certificate of the server is not trusted; `certificates` is the path of the file of trusted certificate authorities, or nil.
+    case untrusted(String, certificates: String?)
+    /// The address of the proxy is unknown.
+    case noProxy(String)
 
     package var reason: String {
         switch self {
-        case .failed(let reason), .invalidResponse(let reason): reason
+        case .failed(let reason), .invalidResponse(let reason), .untrusted(let reason, _), .noProxy(let reason): reason
         }
     }
 
@@ -81,6 +85,9 @@ package enum HTTPError: Error, Equatable {
         switch self {
         case .failed(let reason): .interrupted(url: url.redacted, byteCount: byteCount, reason: reason)
         case .invalidResponse(let reason): .invalidResponse(url: url.redacted, reason: reason)
+        case .untrusted(let reason, let certificates):
+            .untrusted(url: url.redacted, reason: reason, certificates: certificates)
+        case .noProxy(let reason): .noProxy(url: url.redacted, reason: reason)
         }
     }
 }

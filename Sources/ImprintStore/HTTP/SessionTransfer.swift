@@ -16,7 +16,9 @@
         func start() {
             guard request.certificates == nil else {
                 exchange.finish(
-                    .failed("certificates in a file are not supported on this platform; add them to the keychain"))
+                    .untrusted(
+                        "certificates in a file are not supported on this platform; add them to the keychain",
+                        certificates: request.certificates?.path))
                 return
             }
             let configuration = URLSessionConfiguration.ephemeral
