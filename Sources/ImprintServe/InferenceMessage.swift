@@ -103,56 +103,87 @@ enum TensorElements: Decodable {
     case strings([String])
 
     /// The kinds of elements of an array.
-    private enum Kind: CaseIterable {
-        case number
-        case string
-        case array
+    private enum Kind: String, CaseIterable {
+        case number = "numbers"
+        case string = "strings"
+        case array = "arrays"
+
+        /// Returns the kind of the next element of an array; nil for another one.
+        init?(next container: any UnkeyedDecodingContainer) {
+            let kind = Self.allCases.first { kind in
+                // Attempts on a copy do not consume the element.
+                var container = container
+                return switch kind {
+                case .number: (try? container.decode(Double.self)) != nil
+                case .string: (try? container.decode(String.self)) != nil
+                case .array: (try? container.nestedUnkeyedContainer()) != nil
+                }
+            }
+            guard let kind else { return nil }
+            self = kind
+        }
     }
 
     /// The maximum depth of nested arrays; tensors have at most four axes.
     private static let maximumDepth = 8
 
     init(from decoder: any Decoder) throws {
-        var numbers: [Double] = []
-        var strings: [String] = []
-        try Self.append(try decoder.unkeyedContainer(), &numbers, &strings, depth: 1)
-        self = strings.isEmpty ? .numbers(numbers) : .strings(strings)
+        var reader = Reader()
+        try reader.append(try decoder.unkeyedContainer(), depth: 1)
+        self = reader.strings.isEmpty ? .numbers(reader.numbers) : .strings(reader.strings)
     }
 
-    private static func append(
-        _ container: any UnkeyedDecodingContainer, _ numbers: inout [Double], _ strings: inout [String], depth: Int
-    ) throws {
-        guard depth <= maximumDepth else {
-            throw HTTPError(
-                .badRequest, "the data of an input is nested too deeply, expected at most \(maximumDepth) levels")
-        }
-        var container = container
-        if let count = container.count, depth == 1 { numbers.reserveCapacity(count) }
-        // The kind of the last element comes first: failed attempts are slow, and all elements of an array usually have the same kind.
-        var kinds = Kind.allCases
-        while !container.isAtEnd {
-            let found = try kinds.firstIndex { kind in
+    /// Collects the elements.
+    private struct Reader {
+        var numbers: [Double] = []
+        var strings: [String] = []
+        /// The kind of the elements at each depth: that of the first one.
+        ///
+        /// Failed attempts to decode an element are slow, so there must be few of them for each request.
+        private var kinds: [Kind] = []
+
+        mutating func append(_ elements: any UnkeyedDecodingContainer, depth: Int) throws {
+            guard depth <= maximumDepth else {
+                throw HTTPError(
+                    .badRequest, "the data of an input is nested too deeply, expected at most \(maximumDepth) levels")
+            }
+            var container = elements
+            if let count = container.count, depth == 1 { numbers.reserveCapacity(count) }
+            while !container.isAtEnd {
+                if kinds.count < depth {
+                    guard let kind = Kind(next: container) else { throw Self.unknownElement }
+                    kinds.append(kind)
+                }
+                let kind = kinds[depth - 1]
                 switch kind {
                 case .number:
-                    guard let number = try? container.decode(Double.self) else { return false }
+                    guard let number = try? container.decode(Double.self) else {
+                        throw Self.mismatch(of: container, kind)
+                    }
                     numbers.append(number)
                 case .string:
-                    guard let text = try? container.decode(String.self) else { return false }
+                    guard let text = try? container.decode(String.self) else {
+                        throw Self.mismatch(of: container, kind)
+                    }
                     strings.append(text)
                 case .array:
-                    guard let nested = try? container.nestedUnkeyedContainer() else { return false }
-                    try append(nested, &numbers, &strings, depth: depth + 1)
+                    guard let nested = try? container.nestedUnkeyedContainer() else {
+                        throw Self.mismatch(of: container, kind)
+                    }
+                    try append(nested, depth: depth + 1)
                 }
-                return true
             }
-            guard let found else {
-                throw HTTPError(
-                    .badRequest, "the data of an input has an element that is neither a number in range nor a string")
-            }
-            guard numbers.isEmpty || strings.isEmpty else {
-                throw HTTPError(.badRequest, "the data of an input has both numbers and strings")
-            }
-            kinds.swapAt(0, found)
+        }
+
+        private static let unknownElement = HTTPError(
+            .badRequest, "the data of an input has an element that is neither a number in range nor a string")
+
+        /// Returns the error of an element that is not of the expected kind.
+        private static func mismatch(of container: any UnkeyedDecodingContainer, _ expected: Kind) -> HTTPError {
+            guard let found = Kind(next: container) else { return unknownElement }
+            let kinds = Kind.allCases.filter { $0 == expected || $0 == found }.map(\.rawValue)
+            return HTTPError(
+                .badRequest, "the data of an input has both \(kinds.joined(separator: " and ")) at the same depth")
         }
     }
 }

@@ -125,6 +125,22 @@ import Testing
             #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [1, "a"]}]}"#,
             "both numbers and strings"
         ),
+        (
+            #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [0, [], 0, []]}]}"#,
+            "both numbers and arrays at the same depth"
+        ),
+        (
+            #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [["A"], [["A"]]]}]}"#,
+            "both strings and arrays at the same depth"
+        ),
+        (
+            #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [["A"], [1]]}]}"#,
+            "both numbers and strings at the same depth"
+        ),
+        (
+            #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [["A"], null]}]}"#,
+            "neither a number"
+        ),
         (#"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [null]}]}"#, "neither a number"),
         (
             #"{"inputs": [{"name": "image", "shape": [1], "datatype": "BYTES", "data": [[[[[[[[["A"]]]]]]]]]}]}"#,
