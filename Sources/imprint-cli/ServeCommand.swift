@@ -81,7 +81,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let name = name ?? URL(filePath: model).deletingPathExtension().lastPathComponent
+        let name = name ?? defaultName
         var options = ServeOptions(modelName: name, version: ImprintCommand.configuration.version)
         (options.host, options.port) = (host, port)
         (options.maximumBatchSize, options.queueCapacity) = (maxBatch, maxQueue)
@@ -100,6 +100,12 @@ struct ServeCommand: AsyncParsableCommand {
         while !Interrupt.isRequested { try await Task.sleep(for: .milliseconds(100)) }
         Terminal.note("Finishing the requests in progress …")
         await finish(server)
+    }
+
+    /// The name of an installed model, or that of a file without its extension.
+    private var defaultName: String {
+        let isFile = FileManager.default.fileExists(atPath: model)
+        return isFile ? URL(filePath: model).deletingPathExtension().lastPathComponent : model
     }
 
     private func finish(_ server: InferenceServer) async {

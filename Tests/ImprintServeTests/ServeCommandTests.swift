@@ -40,6 +40,24 @@ import Testing
         }
     }
 
+    @Test("An installed model has its name in paths, also with a dot") func installedName() throws {
+        try withTemporaryFolder { folder in
+            try brightnessModel().write(to: folder.appending(path: "light.imprint"))
+            let script = """
+                export IMPRINT_HOME="$PWD/home"
+                "$0" models install light.imprint --name my.net > /dev/null && exec "$0" serve my.net --port 0 --json --threads 1
+                """
+            let program = try RunningProgram(
+                URL(filePath: "/bin/sh"), ["-c", script, Self.tool.path], folder: folder)
+            defer { program.stop() }
+            let line = try JSONDecoder().decode(Line.self, from: program.firstLine)
+            #expect(line.model == "my.net")
+            let port = try #require(line.url.port)
+            let answer = try TestClient(port: port).request("GET", "/v2/models/my.net", ["Host": "localhost:\(port)"])
+            #expect(answer.status == 200)
+        }
+    }
+
     @Test("The host localhost is the loopback address, without a token") func localhost() throws {
         try withTool(["--host", "localhost"]) { _, line in
             #expect(line.token == nil && line.url.host() == "127.0.0.1")
