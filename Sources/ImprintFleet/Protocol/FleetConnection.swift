@@ -17,8 +17,24 @@ protocol FleetTransport: Sendable {
 
 /// The transport over the network.
 struct HTTPTransport: FleetTransport {
-    /// The maximum duration of a request.
-    static let timeLimit = Duration.seconds(60)
+    /// The time limits of a request.
+    struct TimeLimits: Equatable {
+        /// The slowest connection that is sufficient, in bytes per second.
+        private static let minimumSpeed = 10_000
+
+        /// The time until the answer begins, and between its parts.
+        let answer: Duration
+        /// The time until the end of the answer.
+        let total: Duration
+
+        /// - Parameters:
+        ///   - byteCount: The number of bytes to send.
+        ///   - limit: The maximum number of bytes to receive.
+        init(sending byteCount: Int, receiving limit: Int) {
+            answer = .seconds(60 + byteCount / Self.minimumSpeed)
+            total = answer + .seconds(limit / Self.minimumSpeed)
+        }
+    }
 
     func post(
         _ url: URL, headers: [String: String], body: [UInt8], limit: Int
@@ -36,10 +52,11 @@ struct HTTPTransport: FleetTransport {
                     received.body += data
                 }
             })
-        let limits = DownloadLimits(interval: Self.timeLimit, bytesPerInterval: 0, time: Self.timeLimit)
+        let times = TimeLimits(sending: body.count, receiving: limit)
+        let limits = DownloadLimits(interval: times.answer, bytesPerInterval: 1, time: times.total)
         do {
             switch try await exchange.run(
-                HTTPRequest(url, headers: headers, body: body), until: .now() + Self.timeLimit.dispatchInterval, limits)
+                HTTPRequest(url, headers: headers, body: body), until: .now() + times.total.dispatchInterval, limits)
             {
             case .complete: break
             case .redirect:
@@ -48,8 +65,10 @@ struct HTTPTransport: FleetTransport {
             }
         } catch let error as HTTPError {
             throw FleetError.unavailable(url: url.redacted, reason: error.reason)
+        } catch StoreError.tooSlow {
+            throw FleetError.unavailable(url: url.redacted, reason: "it did not answer in \(times.answer)")
         } catch is StoreError {
-            throw FleetError.unavailable(url: url.redacted, reason: "it did not answer in \(Self.timeLimit)")
+            throw FleetError.unavailable(url: url.redacted, reason: "its answer did not end in \(times.total)")
         }
         return received.withLock { $0 }
     }

@@ -1,0 +1,27 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import ImprintFleet
+
+/// The transport of fleets over the network.
+@Suite struct HTTPTransportTests {
+    @Test(
+        "The time for a request grows with its bytes and those of the answer",
+        arguments: [(0, 0, 60, 60), (9999, 20_000, 60, 62), (5 << 20, 256 << 10, 584, 610)])
+    func timeLimits(sent: Int, received: Int, answer: Int, total: Int) {
+        let limits = HTTPTransport.TimeLimits(sending: sent, receiving: received)
+        #expect(limits.answer == .seconds(answer) && limits.total == .seconds(total))
+    }
+
+    @Test("A request is sent with its body, and the answer is returned") func exchange() async throws {
+        let server = try RawServer { _, connection in
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            // A connection that is closed with unread bytes would be reset.
+            connection.waitForEnd()
+        }
+        defer { server.stop() }
+        let answer = try await HTTPTransport().post(server.url, headers: [:], body: Array("body".utf8), limit: 2)
+        #expect(answer.status == 200 && answer.body == Array("ok".utf8))
+    }
+}
