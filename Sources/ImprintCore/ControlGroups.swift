@@ -24,7 +24,7 @@ struct ControlGroups {
     /// Version 1 states a value near 2⁶³ if a group has no limit.
     private static let unlimited = 1 << 62
 
-    /// The smallest remaining memory of the group of the process and the groups above it; nil if none of them has a limit.
+    /// The smallest remaining memory of the group of the process and the groups above it; nil without a limit.
     var availableMemory: Int? {
         if let path = path(where: { $0.isEmpty }), let available = available(path, below: root, .version2) {
             return available

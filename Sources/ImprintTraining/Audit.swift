@@ -251,7 +251,7 @@ public struct Audit: Sendable {
         }
     }
 
-    /// Returns the findings about the boxes of all sources, the first of which is for training.
+    /// Returns the findings about the boxes of all sources; the first source is the training set.
     private static func findings(_ boxes: [BoxAudit]) -> [Finding] {
         let training = boxes.first?.findings ?? []
         let known = Set(training)

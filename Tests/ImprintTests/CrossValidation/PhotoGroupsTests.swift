@@ -201,7 +201,8 @@ import Testing
         try withImages(perLabel: 4) { root in
             let folder = try ImageFolder(at: root)
             let groups = try PhotoGroups(
-                folder, additional: [folder.items.map(folder.identifier)], keepsGroupsTogether: false, workers: Workers(1)
+                folder, additional: [folder.items.map(folder.identifier)], keepsGroupsTogether: false,
+                workers: Workers(1)
             ) { _ in }
             #expect(throws: CrossValidationError.tooFewGroups(label: "left", groups: 1, photos: 4, folds: 2)) {
                 try groups.folds(2, seed: 0)
