@@ -198,7 +198,7 @@ import Testing
         let gap: [UInt8] = [0, 0xFF, 0x01]
         let position = try #require(plain.firstRange(of: [0xFF, 0xDB])).lowerBound
         func withGaps(_ count: Int) -> [UInt8] {
-            plain[..<position] + Array(repeating: gap, count: count).joined() + plain[position...]
+            Array(plain[..<position]) + Array(repeating: gap, count: count).joined() + plain[position...]
         }
         #expect(try decode(withGaps(1000)) == decode(plain))
         for count in [1001, 100_000] {
