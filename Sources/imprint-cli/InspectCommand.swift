@@ -159,7 +159,7 @@ struct InspectCommand: ParsableCommand {
             "labels       \(labels(of: model))",
             "digest       \(model.digest ?? "–")",
         ]
-        if let base = model.base { lines.append("base         \(shown(base))") }
+        if let digest = model.baseDigest { lines.append("base         \(shown(digest))") }
         if let rehearsal = model.rehearsal {
             lines.append(
                 "rehearsal    features of \(counted(rehearsal.labels.count, "training photo")), for imprint personalize"
@@ -176,7 +176,7 @@ struct InspectCommand: ParsableCommand {
         if let training = model.training, let photos = RecordedPhotos(model) {
             // Merging has changed the parameters since.
             let owner = training.trainedModel.map {
-                "of \($0 == model.base ? "the base model" : "the model \(shown($0))"): "
+                "of \($0 == model.baseDigest ? "the base model" : "the model \(shown($0))"): "
             }
             lines.append("training     \(owner ?? "")\(summary(training, photos))")
         }
@@ -209,7 +209,7 @@ private struct PersonalizationLine: Encodable {
     let corrections: [String: Int]
 
     init(_ personalization: Personalization) {
-        base = personalization.base
+        base = personalization.baseDigest
         added = personalization.addedLabels
         labels = personalization.columns.map(\.label)
         layers = personalization.adapters.map(\.parameter)
@@ -270,7 +270,7 @@ private struct InspectionLine: Encodable {
         labels = model.labels
         parameters = model.parameters.layout.trainableCount
         digest = model.digest
-        base = model.base
+        base = model.baseDigest
         layers = model.network.nodes.count
         preprocessing = model.preprocessing
         rehearsal = model.rehearsal?.labels.count ?? 0

@@ -207,7 +207,8 @@ struct PersonalizeCommand: ParsableCommand {
         if common.json {
             try Terminal.report(
                 FinishedLine(
-                    seconds: result.seconds, bytes: file.value, output: file.path, base: result.personalization.base,
+                    seconds: result.seconds, bytes: file.value, output: file.path,
+                    base: result.personalization.baseDigest,
                     labels: detector.model.labels + added, added: added, images: result.exampleCount,
                     skipped: result.skipped.map(SkippedLine.init), leftOut: 0,
                     ending: PersonalizationResult.Ending.completed.rawValue))
@@ -275,7 +276,7 @@ struct PersonalizeCommand: ParsableCommand {
         if common.json {
             try Terminal.report(
                 FinishedLine(
-                    seconds: result.seconds, bytes: bytes, output: output, base: personalization?.base,
+                    seconds: result.seconds, bytes: bytes, output: output, base: personalization?.baseDigest,
                     labels: session.classifier.labels, added: personalization?.addedLabels ?? [],
                     images: result.exampleCount, skipped: result.skipped.map(SkippedLine.init),
                     leftOut: result.omittedCount,

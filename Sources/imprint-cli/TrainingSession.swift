@@ -109,7 +109,7 @@ struct TrainingSession {
     /// Models that quantize, export or merge have made from the model of a run have its record, too.
     private func ownRunState(of url: URL, _ model: ModelFile) -> String? {
         guard let earlier = try? ModelFile(contentsOf: url), earlier.storage == model.storage,
-            earlier.base == model.base, earlier.categories == model.categories
+            earlier.baseDigest == model.baseDigest, earlier.categories == model.categories
         else { return nil }
         return earlier.training?.runState
     }

@@ -17,7 +17,7 @@ import Testing
                 bias: stream.uniform(in: -1...1))
         }
         return Personalization(
-            base: SHA256.hexadecimal(of: [UInt8(seed)]), addedLabels: ["label 3"], columns: columns,
+            baseDigest: SHA256.hexadecimal(of: [UInt8(seed)]), addedLabels: ["label 3"], columns: columns,
             record: Personalization.Record(examples: ["label 3": Int(seed)]))
     }
 

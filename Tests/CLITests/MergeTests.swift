@@ -20,7 +20,7 @@ import Testing
         ]
         for (name, label, baseDigest) in files {
             try Personalization(
-                base: baseDigest, addedLabels: [label],
+                baseDigest: baseDigest, addedLabels: [label],
                 columns: ["dark", label].map {
                     Personalization.Column(label: $0, weights: [Float](repeating: 0.5, count: channels), bias: 1)
                 },
@@ -41,7 +41,7 @@ import Testing
             #expect(text.errors.contains("New labels: one, two."))
             let plain = try ModelFile(contentsOf: folder.appending(path: "plain.imprint"))
             let base = try ModelFile(contentsOf: folder.appending(path: "base.imprint"))
-            #expect(plain.labels == ["bright", "dark", "one", "two"] && plain.base == base.digest)
+            #expect(plain.labels == ["bright", "dark", "one", "two"] && plain.baseDigest == base.digest)
 
             let noisy = try imprint(
                 "merge", "base.imprint", "one.delta", "two.delta", "--output", "noisy.imprint", "--clip", "0.5",
@@ -74,7 +74,7 @@ import Testing
                 labels: ["bright", "dark"], weights: alternatingWeights(1, labels: 2), training: record
             ).write(to: folder.appending(path: "base.imprint"))
             try Personalization(
-                base: digest, addedLabels: [],
+                baseDigest: digest, addedLabels: [],
                 columns: [Personalization.Column(label: "dark", weights: [0.5, 0.5, 0.5], bias: 1)],
                 record: Personalization.Record(examples: ["dark": 3])
             ).write(to: folder.appending(path: "one.delta"))

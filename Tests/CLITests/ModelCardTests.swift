@@ -28,7 +28,7 @@ import Testing
         var model = ModelFile(
             network: plain.network, parameters: plain.parameters, labels: plain.labels,
             preprocessing: plain.preprocessing,
-            training: record, base: String(repeating: "cd", count: 32))
+            training: record, baseDigest: String(repeating: "cd", count: 32))
         model.details = ModelDetails(version: 4, license: "Apache-2.0", intendedUse: "Sorting photos by brightness.")
         return model
     }

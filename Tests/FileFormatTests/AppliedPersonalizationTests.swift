@@ -15,7 +15,7 @@ import Testing
         _ adapters: [Personalization.LowRankAdapter] = [], base: String? = nil
     ) throws -> Personalization {
         Personalization(
-            base: try base ?? model.identity, addedLabels: added, columns: columns, adapters: adapters,
+            baseDigest: try base ?? model.identity, addedLabels: added, columns: columns, adapters: adapters,
             record: .init(examples: [:]))
     }
 
@@ -38,7 +38,7 @@ import Testing
             let columns = example.labels.map { Personalization.Column.sample($0, channels, hasBias: hasBias) }
             let result = try model.personalized(with: personalization(of: model, columns, added: example.added))
             let labels = model.labels + example.added
-            #expect(try result.base == model.identity)
+            #expect(try result.baseDigest == model.identity)
             #expect(result.labels == labels)
             #expect(result.network.output.channels == labels.count && result.precision == model.precision)
             let (old, new) = (model.parameters, result.parameters)
@@ -160,7 +160,7 @@ import Testing
             let personalizationURL = folder.appending(path: "me.imprint")
             let model = try tunableModel(precision: precision)
             let sample = try samplePersonalization(of: model)
-            #expect(try model.write(to: modelURL) == sample.base)
+            #expect(try model.write(to: modelURL) == sample.baseDigest)
             try sample.write(to: personalizationURL)
             let read = try ModelFile(contentsOf: modelURL)
             let result = try read.personalized(with: Personalization(contentsOf: personalizationURL))
@@ -172,8 +172,8 @@ import Testing
             let resultURL = folder.appending(path: "whole.imprint")
             let digest = try result.write(to: resultURL)
             let again = try ModelFile(contentsOf: resultURL)
-            #expect(again.labels == model.labels + ["\"new\""] && again.base == sample.base)
-            #expect(try again.personalized(with: personalization(of: again, base: digest)).base == digest)
+            #expect(again.labels == model.labels + ["\"new\""] && again.baseDigest == sample.baseDigest)
+            #expect(try again.personalized(with: personalization(of: again, base: digest)).baseDigest == digest)
         }
     }
 

@@ -25,7 +25,7 @@ import Testing
         let (before, after) = (try confidences(model).map(log), try confidences(calibrated).map(log))
         #expect(abs(Double(after[0] - after[1]) - Double(before[0] - before[1]) / temperature) < 1e-4)
         #expect(calibrated.labels == model.labels && calibrated.training == model.training)
-        #expect(calibrated.base == model.base && calibrated.preprocessing == model.preprocessing)
+        #expect(calibrated.baseDigest == model.baseDigest && calibrated.preprocessing == model.preprocessing)
         for entry in model.parameters.layout.entries {
             let (old, new) = (model.parameters[entry.name] ?? [], calibrated.parameters[entry.name] ?? [])
             let divisor = entry.node == "head" ? Float(temperature) : 1

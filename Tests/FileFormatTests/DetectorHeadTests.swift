@@ -214,7 +214,7 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 2), labels: Self.labels,
             preprocessing: Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill), detector: rules)
         let personalization = Personalization(
-            base: try model.identity, addedLabels: ["new"], columns: [.sample("new", 128)],
+            baseDigest: try model.identity, addedLabels: ["new"], columns: [.sample("new", 128)],
             record: .init(examples: [:]))
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")

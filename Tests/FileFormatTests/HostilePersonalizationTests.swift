@@ -214,7 +214,7 @@ import Testing
             Personalization.LowRankAdapter(parameter: "layer \($0)", left: [1], right: [1], rank: 1)
         }
         let personalization = Personalization(
-            base: sample.base, addedLabels: [], columns: [.sample("dog", 5)], adapters: adapters,
+            baseDigest: sample.baseDigest, addedLabels: [], columns: [.sample("dog", 5)], adapters: adapters,
             record: .init(examples: [:]))
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "me.imprint")

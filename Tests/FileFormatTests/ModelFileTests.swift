@@ -41,7 +41,7 @@ func sampleModel(
             precisionRecall: ["logo": [.init(threshold: 0.5, precision: 1, recall: 0.25)]],
             thresholds: ["logo": 0.1 + 0.2],
             calibration: Calibration(temperature: 1.75, errorBefore: 0.1, errorAfter: 0.03, images: 7)),
-        base: SHA256.hexadecimal(of: [1]), precision: precision)
+        baseDigest: SHA256.hexadecimal(of: [1]), precision: precision)
 }
 
 @Suite struct ModelFileTests {
@@ -74,7 +74,7 @@ func sampleModel(
             #expect(read.labels == model.labels)
             #expect(read.preprocessing == model.preprocessing)
             #expect(read.training == model.training)
-            #expect(read.base == model.base)
+            #expect(read.baseDigest == model.baseDigest)
             #expect(read.precision == .float32)
             #expect(read.digest == digest)
             for entry in model.parameters.layout.entries {
@@ -164,7 +164,7 @@ func sampleModel(
             try model.write(to: url)
             let read = try ModelFile(contentsOf: url)
             #expect(read.training == nil)
-            #expect(read.base == nil)
+            #expect(read.baseDigest == nil)
         }
     }
 

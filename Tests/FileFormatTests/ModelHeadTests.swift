@@ -55,7 +55,7 @@ import Testing
             network: network, parameters: parameters, labels: ["a", "b"],
             preprocessing: Preprocessing(width: 4, height: 4),
             detector: DetectorHead(levels: [96], stride: 16, span: 44, logos: [.init(label: "a")]))
-        let added = model.with(parameters, addedLabels: ["c"], base: nil, rehearsal: nil)
+        let added = model.with(parameters, addedLabels: ["c"], baseDigest: nil, rehearsal: nil)
         #expect(added.labels == ["a", "b", "c"] && added.head.logos.map(\.label) == ["a", "c"])
     }
 }

@@ -68,7 +68,8 @@ import Testing
         func personalized(_ adapters: [Personalization.LowRankAdapter]) throws -> NoveltyRule? {
             try model.personalized(
                 with: Personalization(
-                    base: model.identity, addedLabels: [], columns: [], adapters: adapters, record: .init(examples: [:])
+                    baseDigest: model.identity, addedLabels: [], columns: [], adapters: adapters,
+                    record: .init(examples: [:])
                 )
             ).novelty
         }

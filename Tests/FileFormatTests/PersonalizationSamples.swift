@@ -67,7 +67,7 @@ extension Personalization.LowRankAdapter {
 /// Returns a personalization of `tunableModel()` with columns, adapters and an added label.
 func samplePersonalization(of model: ModelFile) throws -> Personalization {
     Personalization(
-        base: try model.identity, addedLabels: ["\"new\""],
+        baseDigest: try model.identity, addedLabels: ["\"new\""],
         columns: [.sample("dog", 5), .sample("\"new\"", 5)],
         adapters: [
             .sample("conv.weight", rows: 18, columns: 4, rank: 2),

@@ -21,7 +21,7 @@ import Testing
 
         func personalization(base: String = "0123") -> Personalization {
             Personalization(
-                base: base, addedLabels: added,
+                baseDigest: base, addedLabels: added,
                 columns: columns.map { .sample($0, channels, hasBias: hasBias) },
                 adapters: adapters.map { .sample($0.parameter, rows: $0.rows, columns: $0.columns, rank: $0.rank) },
                 record: .init(
@@ -77,7 +77,8 @@ import Testing
             adapters: [Personalization.LowRankAdapter]? = nil, record: Personalization.Record? = nil
         ) -> Personalization {
             Personalization(
-                base: base ?? sample.base, addedLabels: added ?? sample.addedLabels, columns: columns ?? sample.columns,
+                baseDigest: base ?? sample.baseDigest, addedLabels: added ?? sample.addedLabels,
+                columns: columns ?? sample.columns,
                 adapters: adapters ?? sample.adapters, record: record ?? sample.record)
         }
         let others = [
@@ -121,7 +122,7 @@ import Testing
         let fine = [Float](repeating: 0, count: 4) + [1]
         func with(_ column: Personalization.Column, _ left: [Float], _ right: [Float]) -> Personalization {
             Personalization(
-                base: base, addedLabels: [], columns: [column],
+                baseDigest: base, addedLabels: [], columns: [column],
                 adapters: [.init(parameter: "middle.weight", left: left, right: right, rank: 1)],
                 record: .init(examples: [:]))
         }
@@ -155,7 +156,8 @@ import Testing
             examples: [String: Int] = [:]
         ) -> Personalization {
             Personalization(
-                base: "x", addedLabels: added, columns: columns, adapters: adapters, record: .init(examples: examples))
+                baseDigest: "x", addedLabels: added, columns: columns, adapters: adapters,
+                record: .init(examples: examples))
         }
         let cases: [(Personalization, String)] = [
             (with([cat, cat]), "a label twice"), (with([cat], added: ["new"]), "an added label without a column"),

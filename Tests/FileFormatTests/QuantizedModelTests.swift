@@ -170,7 +170,7 @@ import Testing
         func personalized(_ adapters: [Personalization.LowRankAdapter]) throws -> ModelFile {
             try model.personalized(
                 with: Personalization(
-                    base: model.identity, addedLabels: ["new"],
+                    baseDigest: model.identity, addedLabels: ["new"],
                     columns: [.sample(model.labels[0], 9), .sample("new", 9)], adapters: adapters,
                     record: .init(examples: [:])))
         }

@@ -14,7 +14,8 @@ private func quantizableModel(rehearsal: Rehearsal? = nil) throws -> ModelFile {
     let network = try Network.logonet(labels: 2, inputSize: 16, width: 0.25)
     return ModelFile(
         network: network, parameters: try Parameters(network, seed: 5), labels: sample.labels,
-        preprocessing: sample.preprocessing, training: sample.training, base: sample.base, rehearsal: rehearsal)
+        preprocessing: sample.preprocessing, training: sample.training, baseDigest: sample.baseDigest,
+        rehearsal: rehearsal)
 }
 
 extension TensorSource {
@@ -59,7 +60,8 @@ extension TensorSource {
             #expect(file.header.metadata["imprint.format"] == "2")
             let read = try ModelFile(contentsOf: url)
             #expect(read.digest == digest && read.storage == .int8 && read.precision == .float32)
-            #expect(read.labels == model.labels && read.training == model.training && read.base == model.base)
+            #expect(
+                read.labels == model.labels && read.training == model.training && read.baseDigest == model.baseDigest)
             #expect(read.rehearsal == rehearsal)
             let tensors = Dictionary(uniqueKeysWithValues: file.header.tensors.map { ($0.name, $0) })
             var quantized = 0

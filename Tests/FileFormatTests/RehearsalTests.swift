@@ -34,7 +34,8 @@ import Testing
         let sample = try sampleModel(precision: precision)
         return ModelFile(
             network: sample.network, parameters: sample.parameters, labels: sample.labels,
-            preprocessing: sample.preprocessing, training: sample.training, base: sample.base, rehearsal: rehearsal,
+            preprocessing: sample.preprocessing, training: sample.training, baseDigest: sample.baseDigest,
+            rehearsal: rehearsal,
             precision: precision)
     }
 
@@ -108,14 +109,15 @@ import Testing
         let model = try model(with: rehearsal)
         #expect(try model.calibrated(2)?.rehearsal == rehearsal)
         let personalization = Personalization(
-            base: try model.identity, addedLabels: [], columns: [], record: .init(examples: [:]))
+            baseDigest: try model.identity, addedLabels: [], columns: [], record: .init(examples: [:]))
         #expect(try model.personalized(with: personalization).rehearsal == rehearsal)
         let entry = try #require(model.parameters.layout["conv2.weight"])
         let columns = try #require(entry.parameter.shape.last)
         let adapter = Personalization.LowRankAdapter.sample(
             entry.name, rows: entry.parameter.count / columns, columns: columns, rank: 1)
         let adapted = Personalization(
-            base: try model.identity, addedLabels: [], columns: [], adapters: [adapter], record: .init(examples: [:]))
+            baseDigest: try model.identity, addedLabels: [], columns: [], adapters: [adapter],
+            record: .init(examples: [:]))
         #expect(try model.personalized(with: adapted).rehearsal == nil)
     }
 

@@ -37,7 +37,7 @@ import Testing
                 folder, quickTraining(epochs: 1) { $0.start = .base(base, trainableLayers: .all) },
                 onEvent: { if case .started(let start) = $0 { recipe = start.kind } })
             #expect(recipe == .builtInBase)
-            #expect(model.base == base.digest)
+            #expect(model.baseDigest == base.digest)
             #expect(Report(model).html.contains(TrainingKind.builtInBase.summary))
         }
     }

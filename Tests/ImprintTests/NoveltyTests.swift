@@ -227,7 +227,7 @@ import Testing
                     label: "new", weights: [Float](repeating: 0, count: channels), bias: bias)
                 return try base.personalized(
                     with: Personalization(
-                        base: model.identity, addedLabels: ["new"], columns: [column], adapters: adapters,
+                        baseDigest: model.identity, addedLabels: ["new"], columns: [column], adapters: adapters,
                         record: .init(examples: ["new": 1])))
             }
             // The best label is the added one.

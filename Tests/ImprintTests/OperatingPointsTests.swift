@@ -164,7 +164,7 @@ import Testing
         let base = try model(record)
         let weights = [Float](repeating: 0, count: try #require(network.headChannels))
         let personalization = Personalization(
-            base: try base.identity, addedLabels: ["new"],
+            baseDigest: try base.identity, addedLabels: ["new"],
             columns: [Personalization.Column(label: "new", weights: weights, bias: 0)],
             record: Personalization.Record(examples: ["new": 1]))
         let personalized = try ImageClassifier(base).personalized(with: personalization)

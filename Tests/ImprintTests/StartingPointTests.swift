@@ -74,10 +74,10 @@ import Testing
                 let digest = try train(folder, quickTraining(epochs: 1)).write(to: url)
                 let base = try ModelFile(contentsOf: url)
                 let tuned = try train(folder, quickTraining(epochs: 1) { $0.start = .base(base) })
-                #expect(tuned.base == digest)
+                #expect(tuned.baseDigest == digest)
                 // The digest of a base that was never saved is the digest that its file would have.
                 let again = try train(folder, quickTraining(epochs: 1) { $0.start = .base(tuned) })
-                #expect(try again.base == tuned.write(to: url))
+                #expect(try again.baseDigest == tuned.write(to: url))
             }
         }
     }
@@ -169,7 +169,7 @@ import Testing
             let model = try train(
                 folder, quickTraining(epochs: 1) { $0.start = .untrained(network, preprocessing: preprocessing) },
                 onEvent: { if case .started(let start) = $0 { recipe = start.kind } })
-            #expect(recipe == .fromScratch && model.base == nil && model.training?.trainableLayers == nil)
+            #expect(recipe == .fromScratch && model.baseDigest == nil && model.training?.trainableLayers == nil)
             #expect(model.network.output == TensorShape(channels: 2) && model.network.nodes.last?.layer is Softmax)
             #expect((model.network == network) == (outputs == 2 && endsInSoftmax))
             #expect(model.preprocessing == preprocessing)

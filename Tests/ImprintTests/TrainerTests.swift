@@ -41,7 +41,7 @@ import Testing
             let model = try train(folder, configuration, onEvent: { events.append($0) })
             let record = try #require(model.training)
             #expect(model.labels == ["left", "right"])
-            #expect(model.base == nil)
+            #expect(model.baseDigest == nil)
             #expect((record.seed, record.epochs) == (7, 2))
             #expect(record.hyperparameters == .classifier(configuration.hyperparameters))
             #expect(record.trainingImages == ["left": 8, "right": 8])

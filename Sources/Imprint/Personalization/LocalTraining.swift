@@ -108,7 +108,7 @@ extension ModelFile {
     package func personalization(_ change: HeadChange) throws -> Personalization {
         let labels = headLabels
         return Personalization(
-            base: try identity, addedLabels: [],
+            baseDigest: try identity, addedLabels: [],
             columns: labels.enumerated().map { index, label in
                 Personalization.Column(
                     label: label,

@@ -82,7 +82,7 @@ extension ModelFile {
         let channels = network.headChannels ?? 0
         // Widens the head; the parameters of added labels are set below.
         let placeholder = Personalization(
-            base: try identity, addedLabels: added,
+            baseDigest: try identity, addedLabels: added,
             columns: added.map {
                 Personalization.Column(
                     label: $0, weights: [Float](repeating: 0, count: channels), bias: 0)
@@ -97,7 +97,7 @@ extension ModelFile {
         let changesFeatures = personalizations.contains { !$0.adapters.isEmpty }
         let digest = try identity
         var model = with(
-            merged, network: network, addedLabels: added, base: digest,
+            merged, network: network, addedLabels: added, baseDigest: digest,
             rehearsal: changesFeatures ? nil : rehearsal, trainedModel: digest)
         // The rule was calibrated on the features of the base.
         if changesFeatures { model.novelty = nil }

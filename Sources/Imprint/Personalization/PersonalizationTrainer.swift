@@ -107,7 +107,7 @@ struct PersonalizationTrainer {
     private func start() throws -> Personalization {
         let initial = data.initial
         return try Personalization(
-            base: model.identity, addedLabels: (initial?.addedLabels ?? []) + newLabels,
+            baseDigest: model.identity, addedLabels: (initial?.addedLabels ?? []) + newLabels,
             columns: (initial?.columns ?? []) + imprintedColumns(), adapters: initial?.adapters ?? [],
             record: data.record)
     }
@@ -306,7 +306,7 @@ extension Personalization {
             if let index { changed[index] = sum } else { changed.append(sum) }
         }
         return Personalization(
-            base: base, addedLabels: addedLabels, columns: changed, adapters: adapters, record: record)
+            baseDigest: baseDigest, addedLabels: addedLabels, columns: changed, adapters: adapters, record: record)
     }
 
     /// Returns a copy with further adapters; adapters of the same layer are concatenated, so their ranks add up.
@@ -320,7 +320,7 @@ extension Personalization {
             }
         }
         return Personalization(
-            base: base, addedLabels: addedLabels, columns: columns, adapters: changed, record: record)
+            baseDigest: baseDigest, addedLabels: addedLabels, columns: columns, adapters: changed, record: record)
     }
 
     /// Returns a copy without the column and the record of a label; nil if no change remains.
@@ -331,7 +331,8 @@ extension Personalization {
         record.examples[label] = nil
         record.corrections[label] = nil
         return Personalization(
-            base: base, addedLabels: addedLabels.filter { $0 != label }, columns: remaining, adapters: adapters,
+            baseDigest: baseDigest, addedLabels: addedLabels.filter { $0 != label }, columns: remaining,
+            adapters: adapters,
             record: record)
     }
 }

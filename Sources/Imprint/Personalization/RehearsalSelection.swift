@@ -54,7 +54,7 @@ extension ModelFile {
         let rehearsal = Rehearsal(
             features: found.flatMap(\.features), positions: head.runtime(self, workers: Workers(1)).positions,
             labels: found.map(\.label))
-        return (with(parameters, base: base, rehearsal: rehearsal), nil)
+        return (with(parameters, baseDigest: baseDigest, rehearsal: rehearsal), nil)
     }
 
     /// Computes the inputs of the head for photos; unreadable photos are left out.

@@ -54,6 +54,6 @@ extension ModelFile {
             }
         }
         calibrated.quantization = parameters.quantization?.removing([layer], in: network)
-        return with(calibrated, base: base, rehearsal: rehearsal)
+        return with(calibrated, baseDigest: baseDigest, rehearsal: rehearsal)
     }
 }

@@ -35,7 +35,7 @@ public struct ModelFile: Sendable {
     /// The training record; nil if it is unknown.
     public let training: TrainingRecord?
     /// The digest of the base model; nil if training started from random parameters.
-    public let base: String?
+    public let baseDigest: String?
     /// The replay features for personalization; nil if there are none.
     public let rehearsal: Rehearsal?
     /// The categories of the labels; nil if there are none.
@@ -56,7 +56,7 @@ public struct ModelFile: Sendable {
     /// Creates a model from its parts.
     init(
         _ network: Network, _ parameters: Parameters, _ labels: [String], _ preprocessing: Preprocessing,
-        _ head: ModelHead, training: TrainingRecord? = nil, base: String? = nil, rehearsal: Rehearsal? = nil,
+        _ head: ModelHead, training: TrainingRecord? = nil, baseDigest: String? = nil, rehearsal: Rehearsal? = nil,
         categories: Categories?, precision: Safetensors.Precision
     ) {
         precondition(
@@ -69,7 +69,7 @@ public struct ModelFile: Sendable {
         self.preprocessing = preprocessing
         self.head = head
         self.training = training
-        self.base = base
+        self.baseDigest = baseDigest
         self.rehearsal = rehearsal
         self.categories = categories
         self.precision = precision
@@ -83,11 +83,11 @@ public struct ModelFile: Sendable {
     ///   - parameters: The parameters, in the layout of `network`.
     ///   - network: The network; nil to keep the current one.
     ///   - addedLabels: The labels after those of this model, for the additional outputs of the head.
-    ///   - base: The digest of the base model.
+    ///   - baseDigest: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
     ///   - trainedModel: The digest of this model if its training record does not describe the new model; otherwise nil.
     package func with(
-        _ parameters: Parameters, network: Network? = nil, addedLabels: [String] = [], base: String?,
+        _ parameters: Parameters, network: Network? = nil, addedLabels: [String] = [], baseDigest: String?,
         rehearsal: Rehearsal?, trainedModel: String? = nil
     ) -> ModelFile {
         let network = network ?? self.network
@@ -96,7 +96,8 @@ public struct ModelFile: Sendable {
         if training?.trainedModel == nil { training?.trainedModel = trainedModel }
         var model = ModelFile(
             network, parameters, labels + addedLabels, preprocessing, head.adding(labels: addedLabels, in: network),
-            training: training, base: base, rehearsal: rehearsal, categories: categories, precision: precision)
+            training: training, baseDigest: baseDigest, rehearsal: rehearsal, categories: categories,
+            precision: precision)
         model.novelty = novelty
         model.details = details.derived
         return model
@@ -164,7 +165,7 @@ extension ModelFile {
             metadata[Key.centerPoints] = try centerPoints.map(json)
             metadata[Key.anchors] = try anchors.map(json)
             metadata[Key.training] = try training.map(json)
-            metadata[Key.base] = base
+            metadata[Key.base] = baseDigest
             metadata[Key.rehearsal] = try rehearsal.map { try json($0.labels) }
             metadata[Key.categories] = try categories.map(json)
             try checkDetails(details)
@@ -261,7 +262,7 @@ extension ModelFile {
         head = try Self.readHead(metadata, of: network)
         training = metadata[Key.training] == nil ? nil : try value(Key.training, in: metadata) as TrainingRecord
         try checkTraining(training)
-        base = metadata[Key.base]
+        baseDigest = metadata[Key.base]
         categories = metadata[Key.categories] == nil ? nil : try value(Key.categories, in: metadata) as Categories
         // Earlier versions wrote empty categories.
         if categories?.names.isEmpty == true { categories = nil }

@@ -12,19 +12,20 @@ extension ModelFile {
     ///   - preprocessing: The conversion of an image to the network's input.
     ///   - detector: The rules of a logo detector; nil for a classifier.
     ///   - training: The training record.
-    ///   - base: The digest of the base model.
+    ///   - baseDigest: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
     ///   - categories: The categories of the labels.
     ///   - precision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        detector: DetectorHead? = nil, training: TrainingRecord? = nil, base: String? = nil,
+        detector: DetectorHead? = nil, training: TrainingRecord? = nil, baseDigest: String? = nil,
         rehearsal: Rehearsal? = nil, categories: Categories? = nil, precision: Safetensors.Precision = .float32
     ) {
         self.init(
             network, parameters, labels, preprocessing,
             detector.map { ModelHead.detector($0) } ?? ModelHead(classifier: network),
-            training: training, base: base, rehearsal: rehearsal, categories: categories, precision: precision)
+            training: training, baseDigest: baseDigest, rehearsal: rehearsal, categories: categories,
+            precision: precision)
     }
 
     /// Creates a center-point detector from its parts, as the initializer of a classifier.

@@ -90,7 +90,7 @@ public struct Personalization: Sendable, Equatable {
     }
 
     /// The digest of the base model.
-    public let base: String
+    public let baseDigest: String
     /// The added labels, in the order of the additional network outputs.
     public let addedLabels: [String]
     /// The changes to the head; every added label has a column.
@@ -104,17 +104,18 @@ public struct Personalization: Sendable, Equatable {
 
     /// Creates a personalization from its parts, which are validated when it is saved or applied.
     package init(
-        base: String, addedLabels: [String], columns: [Column], adapters: [LowRankAdapter] = [], record: Record
+        baseDigest: String, addedLabels: [String], columns: [Column], adapters: [LowRankAdapter] = [], record: Record
     ) {
         self.init(
-            base: base, addedLabels: addedLabels, columns: columns, adapters: adapters, record: record, path: nil)
+            baseDigest: baseDigest, addedLabels: addedLabels, columns: columns, adapters: adapters, record: record,
+            path: nil)
     }
 
     init(
-        base: String, addedLabels: [String], columns: [Column], adapters: [LowRankAdapter], record: Record,
+        baseDigest: String, addedLabels: [String], columns: [Column], adapters: [LowRankAdapter], record: Record,
         path: String?
     ) {
-        self.base = base
+        self.baseDigest = baseDigest
         self.addedLabels = addedLabels
         self.columns = columns
         self.adapters = adapters
@@ -124,7 +125,7 @@ public struct Personalization: Sendable, Equatable {
 
     /// Whether two personalizations have the same content; their files do not matter.
     public static func == (left: Personalization, right: Personalization) -> Bool {
-        left.base == right.base && left.addedLabels == right.addedLabels && left.columns == right.columns
+        left.baseDigest == right.baseDigest && left.addedLabels == right.addedLabels && left.columns == right.columns
             && left.adapters == right.adapters && left.record == right.record
     }
 
@@ -165,7 +166,7 @@ extension ModelFile {
         var columnsByLabel = Dictionary(personalization.columns.map { ($0.label, $0) }) { first, _ in first }
         let columns = added.compactMap { columnsByLabel.removeValue(forKey: $0) }
         let others = Personalization(
-            base: personalization.base, addedLabels: [],
+            baseDigest: personalization.baseDigest, addedLabels: [],
             columns: personalization.columns.filter { columnsByLabel[$0.label] != nil },
             adapters: personalization.adapters, record: personalization.record)
         let parameters = try parameters(of: network, with: others)
@@ -186,7 +187,7 @@ extension ModelFile {
         let keepsFeatures = personalization.adapters.isEmpty
         let digest = try identity
         var model = with(
-            parameters, network: network, addedLabels: personalization.addedLabels, base: digest,
+            parameters, network: network, addedLabels: personalization.addedLabels, baseDigest: digest,
             rehearsal: keepsFeatures ? rehearsal : nil, trainedModel: digest)
         if !keepsFeatures { model.novelty = nil }
         return model
@@ -260,8 +261,8 @@ extension ModelFile {
     package func check(_ personalization: Personalization) throws {
         let path = personalization.path ?? "the personalization"
         let expected = try identity
-        guard personalization.base == expected else {
-            throw ModelFileError(path: path, problem: .otherBase(found: personalization.base, expected: expected))
+        guard personalization.baseDigest == expected else {
+            throw ModelFileError(path: path, problem: .otherBase(found: personalization.baseDigest, expected: expected))
         }
         do {
             try personalization.checkConsistency()

@@ -36,7 +36,7 @@ extension Personalization {
             throw ModelFileError(path: url.path, problem: error)
         }
         var metadata = [
-            Self.formatKey: "\(Self.formatVersion)", Key.base: base, Key.labels: try json(addedLabels),
+            Self.formatKey: "\(Self.formatVersion)", Key.base: baseDigest, Key.labels: try json(addedLabels),
             Key.columns: try json(columns.map(\.label)), Key.examples: try json(record),
         ]
         if !adapters.isEmpty { metadata[Key.adapters] = try json(adapters.map(\.parameter)) }
@@ -122,7 +122,7 @@ extension Personalization {
         guard version <= newest else { throw Problem.newerFormat(found: version, newest: newest) }
         let (expectedText, foundText) = (try text(Key.textDigest, in: metadata), textDigest(of: metadata))
         guard foundText == expectedText else { throw Problem.damaged(found: foundText, expected: expectedText) }
-        let base = try text(Key.base, in: metadata)
+        let baseDigest = try text(Key.base, in: metadata)
         let added: [String] = try value(Key.labels, in: metadata)
         let labels: [String] = try value(Key.columns, in: metadata)
         let changed: [String] = metadata[Key.adapters] == nil ? [] : try value(Key.adapters, in: metadata)
@@ -169,7 +169,8 @@ extension Personalization {
                 bias: biases.values[index])
         }
         self.init(
-            base: base, addedLabels: added, columns: columns, adapters: adapters, record: record, path: file.path)
+            baseDigest: baseDigest, addedLabels: added, columns: columns, adapters: adapters, record: record,
+            path: file.path)
         try checkConsistency()
     }
 }

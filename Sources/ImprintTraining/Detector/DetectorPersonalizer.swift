@@ -39,7 +39,7 @@ public struct DetectorPersonalizer: Sendable {
     /// The detector as one model that includes its personalization, if it has one.
     private let model: ModelFile
     private let head: DetectorHead
-    private let base: String
+    private let baseDigest: String
     private let earlier: Personalization?
     private let artwork: [String: [Artwork]]
     /// The photos with boxes of new logos, and the photos without any.
@@ -75,7 +75,7 @@ public struct DetectorPersonalizer: Sendable {
         }
         try annotations?.checkEnoughAreReadable()
         earlier = detector.personalization
-        base = try detector.model.identity
+        baseDigest = try detector.model.identity
         model = try earlier.map(detector.model.personalized) ?? detector.model
         guard let head = model.detector else {
             throw ImprintError.notADetector(network: model.network.name)
@@ -379,7 +379,8 @@ public struct DetectorPersonalizer: Sendable {
         var record = earlier?.record ?? Personalization.Record(examples: [:])
         record.examples.merge(exampleCounts, uniquingKeysWith: +)
         return Personalization(
-            base: base, addedLabels: (earlier?.addedLabels ?? []) + logos, columns: (earlier?.columns ?? []) + columns,
+            baseDigest: baseDigest, addedLabels: (earlier?.addedLabels ?? []) + logos,
+            columns: (earlier?.columns ?? []) + columns,
             adapters: earlier?.adapters ?? [], record: record)
     }
 }

@@ -121,7 +121,7 @@ extension ModelFile {
                 expected:
                     "a larger number: the outputs differ by more than this even if only one layer computes in int8")
         }
-        let model = with(parameters, base: digest ?? base, rehearsal: rehearsal)
+        let model = with(parameters, baseDigest: digest ?? baseDigest, rehearsal: rehearsal)
         return QuantizedModel(
             model: model, calibrationPhotos: photos.calibrating.count, measuredPhotos: photos.measured.count,
             integerLayers: parameters.quantization?.weights.keys.sorted() ?? [], floatLayers: floatLayers, error: error,

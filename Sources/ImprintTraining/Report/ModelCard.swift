@@ -114,7 +114,7 @@ private struct Component: Encodable {
         version = model.details.version.map(String.init)
         hashes = sha256.map { [Hash(content: $0)] }
         licenses = model.details.license.map { [LicenseChoice($0)] }
-        pedigree = model.base.map { Pedigree(ancestors: [Component(base: $0)]) }
+        pedigree = model.baseDigest.map { Pedigree(ancestors: [Component(base: $0)]) }
         modelCard = Card(model)
         properties = model.digest.map { [Property("tensorDigest", $0)] }
     }

@@ -221,7 +221,7 @@ public struct Report: Sendable {
             rows += settings(record)
             rows += [("calibration", calibration(model)), ("data set digest", record.dataDigest ?? "unknown")]
         }
-        if let base = model.base { rows.append(("base model digest", base)) }
+        if let digest = model.baseDigest { rows.append(("base model digest", digest)) }
         if let digest = model.digest { rows.append(("model digest", digest)) }
         return rows
     }

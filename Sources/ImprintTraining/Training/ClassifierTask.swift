@@ -133,7 +133,7 @@ struct ClassifierTask: TrainingTask {
 
     func describe() -> (kind: TrainingKind, parameterCount: Int, trainableParameterCount: Int, roundCount: Int) {
         (
-            TrainingKind(trainableLayers: configuration.trainableLayers, base: start.baseDigest),
+            TrainingKind(trainableLayers: configuration.trainableLayers, baseDigest: start.baseDigest),
             start.whole.parameters.layout.trainableCount, start.trainableParameterCount, configuration.epochs
         )
     }
@@ -178,7 +178,7 @@ struct ClassifierTask: TrainingTask {
         var model = ModelFile(
             network: isMultiLabel ? try start.whole.network.endingInSigmoid() : start.whole.network,
             parameters: try start.parameters(with: best), labels: source.labels,
-            preprocessing: start.preprocessing, training: record, base: start.baseDigest,
+            preprocessing: start.preprocessing, training: record, baseDigest: start.baseDigest,
             precision: configuration.precision)
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
         // A personalization cannot learn several labels per photo.

@@ -47,14 +47,14 @@ extension TrainingKind {
     /// Creates the kind of training of a classifier.
     /// - Parameters:
     ///   - trainableLayers: The trainable layers of the base model; nil without a base model.
-    ///   - base: The digest of the base model.
-    init(trainableLayers: FineTuning.TrainableLayers?, base: String?) {
+    ///   - baseDigest: The digest of the base model.
+    init(trainableLayers: FineTuning.TrainableLayers?, baseDigest: String?) {
         self =
             switch trainableLayers {
             case nil: .fromScratch
             case .head: .head
             case .all, .headFirst, .gradual:
-                base.map { $0 == ModelFile.builtInBaseDigest } ?? false ? .builtInBase : .fineTuning
+                baseDigest.map { $0 == ModelFile.builtInBaseDigest } ?? false ? .builtInBase : .fineTuning
             }
     }
 }
@@ -66,8 +66,8 @@ extension ModelFile {
             switch head {
             case .softmax, .sigmoid:
                 // Old files do not record the trainable layers.
-                let isUnknown = training.trainableLayers == nil && base != nil
-                return isUnknown ? nil : TrainingKind(trainableLayers: training.trainableLayers, base: base)
+                let isUnknown = training.trainableLayers == nil && baseDigest != nil
+                return isUnknown ? nil : TrainingKind(trainableLayers: training.trainableLayers, baseDigest: baseDigest)
             case .centerPoints, .anchors: return nil
             case .detector(let detector):
                 let photos = detector.logos.reduce(0) { $0 + (training.trainingImages[$1.label] ?? 0) }

@@ -38,7 +38,7 @@ import Testing
         try withTemporaryFolder { folder in
             let base = try Self.base("mobilenet-v2")
             let model = try Self.train(base, in: folder).model
-            #expect(model.base == (try base.digest ?? base.tensorDigest()))
+            #expect(model.baseDigest == (try base.digest ?? base.tensorDigest()))
             #expect(model.preprocessing.mean == [120, 110, 100] && model.preprocessing.scale == [0.01, 0.02, 0.03])
             #expect((model.preprocessing.width, model.preprocessing.height) == (96, 96))
             let names = Set(base.network.nodes.map(\.name))

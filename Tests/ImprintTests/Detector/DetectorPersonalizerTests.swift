@@ -110,7 +110,7 @@ import Testing
         let model = try model(logos: logos, boxes: boxes)
         for added in [["mine"], ["x", "y", "z"]] {
             let personalization = Personalization(
-                base: try model.identity, addedLabels: added, columns: added.map(column),
+                baseDigest: try model.identity, addedLabels: added, columns: added.map(column),
                 record: Personalization.Record(examples: [:]))
             let (predictor, whole) = (
                 try model.predictor(with: personalization), try model.personalized(with: personalization)
@@ -134,7 +134,7 @@ import Testing
         try withTemporaryFolder { folder in
             let model = try model()
             let personalization = Personalization(
-                base: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
+                baseDigest: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
                 record: Personalization.Record(examples: [:]))
             let file = folder.appending(path: "m.imprint")
             try model.personalized(with: personalization).write(to: file)
@@ -143,7 +143,7 @@ import Testing
             #expect(read.detector?.logos.map(\.label) == ["crest", "leaf", "mine"])
             #expect(read.network.headChannels == 128)
             let second = Personalization(
-                base: try read.identity, addedLabels: ["second"], columns: [column("second")],
+                baseDigest: try read.identity, addedLabels: ["second"], columns: [column("second")],
                 record: Personalization.Record(examples: [:]))
             let classifier = try ImageClassifier(read).personalized(with: second)
             #expect(Set(try classifier.classify(noise(2)).map(\.label)) == Set(read.labels + ["second"]))
@@ -164,7 +164,7 @@ import Testing
         }
         let model = try model(rehearsal: rehearsal)
         let personalization = Personalization(
-            base: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
+            baseDigest: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
             record: Personalization.Record(examples: [:]))
         let session = try PersonalizationSession(ImageClassifier(model).personalized(with: personalization))
         let before = try session.classifier.classify(noise(3)).first { $0.label == "mine" }?.confidence ?? 1
@@ -238,7 +238,7 @@ import Testing
     func artwork() throws {
         let model = try model(boxes: false)
         let first = Personalization(
-            base: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
+            baseDigest: try model.identity, addedLabels: ["mine"], columns: [column("mine")],
             record: Personalization.Record(examples: ["mine": 1]))
         let detector = try ImageClassifier(model).personalized(with: first)
         var (done, total) = (0, 0)

@@ -32,7 +32,7 @@ import Testing
         adapters: [Personalization.LowRankAdapter] = [], examples: [String: Int]
     ) throws -> Personalization {
         Personalization(
-            base: try base().identity, addedLabels: added,
+            baseDigest: try base().identity, addedLabels: added,
             columns: columns.sorted { $0.key < $1.key }.map {
                 Personalization.Column(label: $0.key, weights: $0.value.weights, bias: $0.value.bias)
             }, adapters: adapters, record: Personalization.Record(examples: examples))
@@ -59,7 +59,7 @@ import Testing
         expectEqual(try change("head.bias", merge), [15 / 8, 5 / 8])
         #expect(try change("conv.weight", merge).allSatisfy { $0 == 0 })
         #expect(merge.userCount == 3 && merge.exampleCount == 7 && merge.clippedCount == 0 && merge.privacy == nil)
-        #expect(try merge.model.base == base().identity && merge.model.rehearsal == base().rehearsal)
+        #expect(try merge.model.baseDigest == base().identity && merge.model.rehearsal == base().rehearsal)
         #expect(!merge.omitsRehearsal && !merge.omitsNovelty && merge.model.labels == ["cat", "dog"])
         let rule = try base().novelty
         #expect(rule != nil && merge.model.novelty == rule)
@@ -110,7 +110,7 @@ import Testing
         #expect(merge.omitsNovelty && merge.model.novelty == nil)
         let other = try base(hasRehearsal: false)
         let mine = Personalization(
-            base: try other.identity, addedLabels: [], columns: [], adapters: [adapter],
+            baseDigest: try other.identity, addedLabels: [], columns: [], adapters: [adapter],
             record: Personalization.Record(examples: [:]))
         #expect(try !other.merging([mine]).omitsRehearsal)
     }
@@ -142,7 +142,7 @@ import Testing
             preprocessing: plain.preprocessing, training: record)
         func mine(_ base: String) -> Personalization {
             Personalization(
-                base: base, addedLabels: [],
+                baseDigest: base, addedLabels: [],
                 columns: [Personalization.Column(label: "cat", weights: [1, 0, 0], bias: 0)],
                 record: Personalization.Record(examples: ["cat": 1]))
         }
@@ -154,7 +154,7 @@ import Testing
         for model in [merged, again, try trained.personalized(with: mine(digest))] {
             #expect(model.training == expected)
         }
-        #expect(again.base != digest && record.trainedModel == nil)
+        #expect(again.baseDigest != digest && record.trainedModel == nil)
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "merged.imprint")
             try again.write(to: file)
@@ -240,14 +240,15 @@ import Testing
     @Test("A personalization of another base is rejected with the name of its file") func wrongBase() throws {
         let mine = try personalization(["cat": ([1, 2, 3], 1)], examples: ["cat": 1])
         let other = Personalization(
-            base: SHA256.hexadecimal(of: [1]), addedLabels: [], columns: mine.columns, record: mine.record)
+            baseDigest: SHA256.hexadecimal(of: [1]), addedLabels: [], columns: mine.columns, record: mine.record)
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "other.imprint")
             try other.write(to: file)
             let read = try Personalization(contentsOf: file)
             let expected = try base().identity
             #expect(
-                throws: ModelFileError(path: file.path, problem: .otherBase(found: other.base, expected: expected))
+                throws: ModelFileError(
+                    path: file.path, problem: .otherBase(found: other.baseDigest, expected: expected))
             ) { try base().merging([mine, read]) }
         }
     }
@@ -287,7 +288,7 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 1), labels: ["cat", "dog", "fox"],
             preprocessing: Preprocessing(width: 2, height: 2, cropAndScale: .scaleFit))
         let mine = Personalization(
-            base: try model.identity, addedLabels: [],
+            baseDigest: try model.identity, addedLabels: [],
             columns: [Personalization.Column(label: "fox", weights: [1, 2, 3], bias: 1)],
             record: Personalization.Record(examples: ["fox": 1]))
         let classifier = try ImageClassifier(model)

@@ -93,7 +93,7 @@ import Testing
         let base = try leftOrRightClassifier()
         let channels = try #require(base.model.network.headChannels)
         let personalization = Personalization(
-            base: try base.model.identity, addedLabels: ["mine"],
+            baseDigest: try base.model.identity, addedLabels: ["mine"],
             columns: [Personalization.Column(label: "mine", weights: Array(repeating: 0.01, count: channels), bias: 0)],
             record: Personalization.Record(examples: ["mine": 1]))
         let classifier = try base.personalized(with: personalization)
