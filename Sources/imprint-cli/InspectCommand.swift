@@ -165,9 +165,9 @@ struct InspectCommand: ParsableCommand {
                 "rehearsal    features of \(counted(rehearsal.labels.count, "training photo")), for imprint personalize"
             )
         }
-        if let novelty = model.novelty {
+        if let rule = model.noveltyRule {
             lines.append(
-                "novelty      accepts \(Terminal.percent(novelty.acceptance)) of \(novelty.images) photos of the labels, "
+                "novelty      accepts \(Terminal.percent(rule.acceptance)) of \(rule.images) photos of the labels, "
                     + "others are \"none of these\"")
         }
         if let categories = model.categories {
@@ -274,7 +274,7 @@ private struct InspectionLine: Encodable {
         layers = model.network.nodes.count
         preprocessing = model.preprocessing
         rehearsal = model.rehearsal?.labels.count ?? 0
-        novelty = model.novelty.map(NoveltyLine.init)
+        novelty = model.noveltyRule.map(NoveltyLine.init)
         categories = model.categories
         training = model.training
         details = model.details

@@ -80,7 +80,7 @@ struct MergeCommand: ParsableCommand {
                     output: output, users: merge.userCount, examples: merge.exampleCount, added: merge.addedLabels,
                     leftOut: merge.omittedLabels, epsilon: merge.privacy?.epsilon, delta: merge.privacy?.delta,
                     clipped: merge.clippedCount, keepsRehearsal: merge.model.rehearsal != nil,
-                    keepsNovelty: merge.model.novelty != nil))
+                    keepsNovelty: merge.model.noveltyRule != nil))
         } else {
             printSummary(of: merge, base)
         }

@@ -64,7 +64,7 @@ enum StudioSamples {
         ).start() {
             // The camera frames of these tests are larger than the photos, so that their noise is unlike that of the photos.
             var trained = result.model
-            trained.novelty = nil
+            trained.noveltyRule = nil
             try trained.write(to: model)
         }
         return model

@@ -29,7 +29,7 @@ import Testing
         _ rule: NoveltyRule?, precision: Safetensors.Precision = .float32
     ) throws -> ModelFile {
         var model = try sampleModel(precision: precision)
-        model.novelty = rule
+        model.noveltyRule = rule
         return model
     }
 
@@ -42,7 +42,7 @@ import Testing
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "m.imprint")
             try model.write(to: file, as: storage)
-            #expect(try ModelFile(contentsOf: file).novelty == rule)
+            #expect(try ModelFile(contentsOf: file).noveltyRule == rule)
         }
     }
 
@@ -57,21 +57,21 @@ import Testing
             var metadata = headers[1].metadata
             #expect(metadata.removeValue(forKey: "imprint.novelty") != nil)
             #expect(metadata == headers[0].metadata)
-            #expect(try ModelFile(contentsOf: plain).novelty == nil)
+            #expect(try ModelFile(contentsOf: plain).noveltyRule == nil)
         }
     }
 
     @Test("Calibrated and personalized models keep the rule; adapters before the head remove it") func kept() throws {
         let rule = rule(channels: try channels())
         let model = try model(rule)
-        #expect(try model.calibrated(2)?.novelty == rule)
+        #expect(try model.calibrated(2)?.noveltyRule == rule)
         func personalized(_ adapters: [Personalization.LowRankAdapter]) throws -> NoveltyRule? {
             try model.personalized(
                 with: Personalization(
                     baseDigest: model.identity, addedLabels: [], columns: [], adapters: adapters,
                     record: .init(examples: [:])
                 )
-            ).novelty
+            ).noveltyRule
         }
         #expect(try personalized([]) == rule)
         let head = try #require(model.network.denseHeadName)
@@ -170,7 +170,7 @@ import Testing
         ])
     func damaged(_ example: Change) throws {
         let sample = try model(rule(channels: try channels()))
-        let text = try json(sample.novelty)
+        let text = try json(sample.noveltyRule)
         var object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
         example.change(&object)
         let changed = String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)

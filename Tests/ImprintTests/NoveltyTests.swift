@@ -104,14 +104,14 @@ import Testing
         // The distance to the feature itself is 0.
         let length = expected.reduce(0) { $0 + $1 * $1 }.squareRoot()
         let channels = expected.count
-        model.novelty = NoveltyRule(
+        model.noveltyRule = NoveltyRule(
             labels: [0, 1], means: expected.map { $0 / length } + (0..<channels).map { $0 == 0 ? 1 : 0 },
             threshold: 0.5,
             images: 20)
         let classifier = try ImageClassifier(model)
         let novelty = try #require(try classifier.novelty(of: .image(image)))
         #expect(novelty < 1e-4)
-        #expect(novelty == model.novelty?.novelty(of: expected))
+        #expect(novelty == model.noveltyRule?.novelty(of: expected))
         #expect(try classifier.classify(image) == plain.classify(image))
     }
 
@@ -126,7 +126,7 @@ import Testing
         var model = ModelFile(
             network: network, parameters: parameters, labels: ["bright", "dark"],
             preprocessing: Preprocessing(width: 8, height: 8))
-        model.novelty = NoveltyRule(labels: [0], means: [1, 0, 0], threshold: 0.1, images: 20)
+        model.noveltyRule = NoveltyRule(labels: [0], means: [1, 0, 0], threshold: 0.1, images: 20)
         let classifier = try ImageClassifier(model)
         var request = ClassificationRequest(classifier)
         request.rejectsNovelImages = true
@@ -173,7 +173,7 @@ import Testing
     @Test("A trained model accepts known photos and rejects photos of something else more often") func trained() throws
     {
         try withTrained { model, known, unknown in
-            let rule = try #require(model.novelty)
+            let rule = try #require(model.noveltyRule)
             #expect(rule.images == 48 && rule.acceptance == 0.95)
             let classifier = try ImageClassifier(model)
             let photos = try ImageFolder(at: known).items.map(\.url)
@@ -188,7 +188,9 @@ import Testing
 
     @Test("The rule is bitwise equal for any number of threads") func threads() throws {
         var rules: [NoveltyRule?] = []
-        for threads in [1, 2, 4] { try withTrained(threads: threads) { model, _, _ in rules.append(model.novelty) } }
+        for threads in [1, 2, 4] {
+            try withTrained(threads: threads) { model, _, _ in rules.append(model.noveltyRule) }
+        }
         #expect(rules[0] != nil && rules.allSatisfy { $0 == rules[0] })
     }
 
@@ -207,7 +209,7 @@ import Testing
         #expect(try await request.perform(on: .data(#require(rejected))).isEmpty)
         #expect(try await request.perform(on: .data(#require(accepted))).count == 2)
         var plain = try #require(model)
-        plain.novelty = nil
+        plain.noveltyRule = nil
         var other = ClassificationRequest(try ImageClassifier(plain))
         #expect(try ImageClassifier(plain).novelty(of: .data(#require(rejected))) == nil)
         other.rejectsNovelImages = true

@@ -30,7 +30,7 @@ final class ClassifierRuntime: HeadRuntime {
         return ClassifierPredictor(
             parts: try parts(with: personalization), preprocessing: model.preprocessing, network: model.network.name,
             confidencesSumToOne: model.head.confidencesSumToOne, averagesFlipped: averagesFlipped,
-            noveltyRule: keepsFeatures ? model.novelty : nil)
+            noveltyRule: keepsFeatures ? model.noveltyRule : nil)
     }
 
     private func parts(with personalization: Personalization?) throws -> [ExecutionPlanPool] {
@@ -38,7 +38,7 @@ final class ClassifierRuntime: HeadRuntime {
             return [
                 try ExecutionPlanPool(
                     model.network, parameters: model.parameters, workers: workers, precision: precision,
-                    keepsHeadInput: model.novelty != nil)
+                    keepsHeadInput: model.noveltyRule != nil)
             ]
         }
         try model.check(personalization)

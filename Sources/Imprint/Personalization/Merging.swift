@@ -100,7 +100,7 @@ extension ModelFile {
             merged, network: network, addedLabels: added, baseDigest: digest,
             rehearsal: changesFeatures ? nil : rehearsal, trainedModel: digest)
         // The rule was calibrated on the features of the base.
-        if changesFeatures { model.novelty = nil }
+        if changesFeatures { model.noveltyRule = nil }
         return MergeResult(
             model: model,
             userCount: personalizations.count, exampleCount: personalizations.reduce(0) { $0 + $1.record.count },
@@ -110,7 +110,7 @@ extension ModelFile {
                     epsilon: GaussianMechanism.epsilon(multiplier: $0, delta: options.delta), delta: options.delta,
                     standardDeviation: average.standardDeviation)
             },
-            omitsRehearsal: changesFeatures && rehearsal != nil, omitsNovelty: changesFeatures && novelty != nil)
+            omitsRehearsal: changesFeatures && rehearsal != nil, omitsNovelty: changesFeatures && noveltyRule != nil)
     }
 
     /// Sets the column of an added label to the weighted mean of the users' columns.

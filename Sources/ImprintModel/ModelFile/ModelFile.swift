@@ -41,7 +41,7 @@ public struct ModelFile: Sendable {
     /// The categories of the labels; nil if there are none.
     public var categories: Categories?
     /// The rule that rejects images unlike the training photos, or nil if there is none.
-    public var novelty: NoveltyRule?
+    public var noveltyRule: NoveltyRule?
     /// The version, the licence and the intended use; unknown for most models.
     public var details = ModelDetails()
     /// The precision in which `write(to:)` stores the parameters.
@@ -98,7 +98,7 @@ public struct ModelFile: Sendable {
             network, parameters, labels + addedLabels, preprocessing, head.adding(labels: addedLabels, in: network),
             training: training, baseDigest: baseDigest, rehearsal: rehearsal, categories: categories,
             precision: precision)
-        model.novelty = novelty
+        model.noveltyRule = noveltyRule
         model.details = details.derived
         return model
     }
@@ -170,8 +170,8 @@ extension ModelFile {
             metadata[Key.categories] = try categories.map(json)
             try checkDetails(details)
             metadata[Key.details] = details == ModelDetails() ? nil : try json(details)
-            try checkNovelty(novelty, network, labels, head)
-            metadata[NoveltyRule.key] = try novelty.map(json)
+            try checkNovelty(noveltyRule, network, labels, head)
+            metadata[NoveltyRule.key] = try noveltyRule.map(json)
             metadata[Quantization.key] = try quantization(in: storage).map { try json(StoredActivations($0)) }
             if let problem = rehearsal?.problem(network, labels) {
                 throw ModelFileError.Problem.invalidMetadata(key: Key.rehearsal, reason: problem)
@@ -268,8 +268,8 @@ extension ModelFile {
         if categories?.names.isEmpty == true { categories = nil }
         try checkFit(network, labels, preprocessing, head)
         try checkCategories(categories, labels)
-        novelty = metadata[NoveltyRule.key] == nil ? nil : try value(NoveltyRule.key, in: metadata) as NoveltyRule
-        try checkNovelty(novelty, network, labels, head)
+        noveltyRule = metadata[NoveltyRule.key] == nil ? nil : try value(NoveltyRule.key, in: metadata) as NoveltyRule
+        try checkNovelty(noveltyRule, network, labels, head)
         if metadata[Key.details] != nil { details = try value(Key.details, in: metadata) }
         try checkDetails(details)
 

@@ -27,9 +27,9 @@ func checkDetails(_ details: ModelDetails) throws(ModelFileError.Problem) {
 
 /// Checks that the novelty rule fits the network and the labels.
 func checkNovelty(
-    _ novelty: NoveltyRule?, _ network: Network, _ labels: [String], _ head: ModelHead
+    _ rule: NoveltyRule?, _ network: Network, _ labels: [String], _ head: ModelHead
 ) throws(ModelFileError.Problem) {
-    guard let problem = novelty?.problem(network, head, labelCount: labels.count) else { return }
+    guard let problem = rule?.problem(network, head, labelCount: labels.count) else { return }
     throw .invalidMetadata(key: NoveltyRule.key, reason: problem)
 }
 

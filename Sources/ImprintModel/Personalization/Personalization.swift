@@ -189,7 +189,7 @@ extension ModelFile {
         var model = with(
             parameters, network: network, addedLabels: personalization.addedLabels, baseDigest: digest,
             rehearsal: keepsFeatures ? rehearsal : nil, trainedModel: digest)
-        if !keepsFeatures { model.novelty = nil }
+        if !keepsFeatures { model.noveltyRule = nil }
         return model
     }
 

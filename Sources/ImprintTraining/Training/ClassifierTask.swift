@@ -189,7 +189,7 @@ struct ClassifierTask: TrainingTask {
                 workers: Workers(configuration.threads))
             (model, missingFeatures.value) = (withRehearsal.model, withRehearsal.failure)
             do {
-                model.novelty = try model.noveltyRule(
+                model.noveltyRule = try model.fittedNoveltyRule(
                     training: photos.training.items, validation: items, seed: configuration.seed,
                     workers: Workers(configuration.threads))
             } catch NetworkError.outOfMemory(let byteCount) {

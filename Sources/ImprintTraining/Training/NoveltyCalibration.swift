@@ -85,7 +85,7 @@ extension ModelFile {
     ///   - validation: The validation photos.
     ///   - seed: The random seed of the sample of photos.
     ///   - workers: The threads that compute features; the rule does not depend on them.
-    func noveltyRule(
+    func fittedNoveltyRule(
         training: [TrainingPhoto], validation: [TrainingPhoto], seed: UInt64, workers: Workers
     ) throws -> NoveltyRule? {
         guard head.seesWholeImage, network.denseHeadName != nil, let channels = network.headChannels else { return nil }

@@ -226,7 +226,7 @@ public struct TrainingResult: Sendable {
     /// The reason why the model lacks features of training photos, such as `ImprintError.outOfMemory`; nil if it does not.
     ///
     /// `TrainingResult.model` then has no features for replay (`ModelFile.rehearsal`), so a personalization may forget, or no novelty rule
-    /// (`ModelFile.novelty`), or neither.
+    /// (`ModelFile.noveltyRule`), or neither.
     public let featureFailure: ImprintError?
     /// Whether a new run with the same images and configuration gives the same model.
     public let isRepeatable: Bool

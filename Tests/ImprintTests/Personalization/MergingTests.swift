@@ -22,7 +22,7 @@ import Testing
             network: network, parameters: try Parameters(network, seed: 1), labels: ["cat", "dog"],
             preprocessing: Preprocessing(width: 2, height: 2, cropAndScale: .scaleFit),
             rehearsal: hasRehearsal ? Rehearsal(features: [1, 2, 3, 4, 5, 6], labels: [0, 1]) : nil)
-        model.novelty = NoveltyRule(labels: [0, 1], means: [1, 0, 0, 0, 1, 0], threshold: 0.25, images: 20)
+        model.noveltyRule = NoveltyRule(labels: [0, 1], means: [1, 0, 0, 0, 1, 0], threshold: 0.25, images: 20)
         return model
     }
 
@@ -61,8 +61,8 @@ import Testing
         #expect(merge.userCount == 3 && merge.exampleCount == 7 && merge.clippedCount == 0 && merge.privacy == nil)
         #expect(try merge.model.baseDigest == base().identity && merge.model.rehearsal == base().rehearsal)
         #expect(!merge.omitsRehearsal && !merge.omitsNovelty && merge.model.labels == ["cat", "dog"])
-        let rule = try base().novelty
-        #expect(rule != nil && merge.model.novelty == rule)
+        let rule = try base().noveltyRule
+        #expect(rule != nil && merge.model.noveltyRule == rule)
     }
 
     @Test("Added labels are in the order of the users, and averaged over the users who have them")
@@ -107,7 +107,7 @@ import Testing
         expectEqual(try change("conv.weight", merge), [0.75, 1.5, 0, 0, 0, 0, 1.5, 3, 0])
         expectEqual(try change("head.weight", merge), [1, 0, 1, 0, 1, 0])
         #expect(merge.omitsRehearsal && merge.model.rehearsal == nil)
-        #expect(merge.omitsNovelty && merge.model.novelty == nil)
+        #expect(merge.omitsNovelty && merge.model.noveltyRule == nil)
         let other = try base(hasRehearsal: false)
         let mine = Personalization(
             baseDigest: try other.identity, addedLabels: [], columns: [], adapters: [adapter],
@@ -127,7 +127,7 @@ import Testing
             added: added, adapters: changesFeatures ? [adapter] : [], examples: ["cat": 7, "fox": 3])
         let (merged, expected) = (try base().merging([mine]).model, try base().personalized(with: mine))
         #expect(merged.network == expected.network && merged.labels == expected.labels)
-        #expect(merged.novelty == expected.novelty && (merged.novelty == nil) == changesFeatures)
+        #expect(merged.noveltyRule == expected.noveltyRule && (merged.noveltyRule == nil) == changesFeatures)
         for entry in expected.parameters.layout.entries {
             #expect(merged.parameters[entry.name] == expected.parameters[entry.name], "\(entry.name)")
         }
