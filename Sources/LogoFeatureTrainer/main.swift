@@ -105,7 +105,7 @@ struct LogoFeatureTrainer: ParsableCommand {
             fflush(nil)
             let mixed = try features.parameters.copy()
             mixed.move(towards: loop.evaluationParameters, by: share)
-            try features.with(mixed).standardized().model(precision: .float16).write(to: URL(filePath: output))
+            try features.with(mixed).standardized().model(storagePrecision: .float16).write(to: URL(filePath: output))
         })
     }
 }

@@ -27,7 +27,7 @@ struct DatasetOptions: ParsableArguments {
     var seed: UInt64 = ClassifierHyperparameters().seed
 
     @Option(help: "The precision of the parameters in the model file: float32, or float16 for half the size.")
-    var precision = ClassifierConfiguration().precision
+    var precision = ClassifierConfiguration().storagePrecision
 
     @Option(
         help: ArgumentHelp(
@@ -45,7 +45,7 @@ struct DatasetOptions: ParsableArguments {
     var arguments: [String] {
         option("--validation", validation) + flag("--random-split", randomSplit) + option("--seed", seed)
             + option("--rehearsal", rehearsal, default: ClassifierHyperparameters().rehearsalImages)
-            + option("--precision", precision.rawValue, default: ClassifierConfiguration().precision.rawValue)
+            + option("--precision", precision.rawValue, default: ClassifierConfiguration().storagePrecision.rawValue)
     }
 
     /// The names of the options that are set and apply only to training photos.

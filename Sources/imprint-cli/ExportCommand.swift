@@ -117,7 +117,7 @@ struct ExportCommand: ParsableCommand {
             model.categories = read
         }
         details.apply(to: &model)
-        let tensorPrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32
+        let storagePrecision: Safetensors.Precision = precision == .float16 ? .float16 : .float32
         // An explicit precision in floating point applies to all layers.
         let keepsInt8Layers = precision == nil || precision == .int8
         do {
@@ -129,14 +129,14 @@ struct ExportCommand: ParsableCommand {
                     )
                 }
                 let options = ONNXOptions(
-                    precision: tensorPrecision, containsPreprocessing: preprocessingInGraph,
+                    storagePrecision: storagePrecision, containsPreprocessing: preprocessingInGraph,
                     keepsInt8Layers: keepsInt8Layers)
                 try model.writeONNX(to: target, options: options)
             case .coreml:
                 try model.writeCoreML(
                     to: target,
                     options: CoreMLOptions(
-                        precision: tensorPrecision, isUpdatable: updatable, keepsInt8Layers: keepsInt8Layers))
+                        storagePrecision: storagePrecision, isUpdatable: updatable, keepsInt8Layers: keepsInt8Layers))
             case .imprint:
                 // The int8 layers of a quantized model are written as they are, and so are its other layers.
                 let keepsQuantization = precision == .int8 && model.parameters.quantization != nil

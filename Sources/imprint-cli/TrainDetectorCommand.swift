@@ -123,7 +123,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         configuration.validationFolder = validationFolder
         configuration.base = backbone
         configuration.threads = runOptions.common.threadCount
-        configuration.precision = dataset.precision
+        configuration.storagePrecision = dataset.precision
         configuration.processes = TrainingProcesses.group
         configuration.memoryLimit = try dataset.memory?.byteCount()
         let command =

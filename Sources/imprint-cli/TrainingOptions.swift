@@ -98,7 +98,7 @@ struct TrainingOptions: ParsableArguments {
         }
         configuration.validationFolder = dataset.validationFolder
         configuration.threads = threads
-        configuration.precision = dataset.precision
+        configuration.storagePrecision = dataset.precision
         configuration.memoryLimit = try dataset.memory?.byteCount()
         return configuration
     }

@@ -48,11 +48,12 @@ import Testing
                 try model.writeONNX(
                     to: expected,
                     options: ONNXOptions(
-                        precision: precision, containsPreprocessing: options.contains("--preprocessing-in-graph")))
+                        storagePrecision: precision, containsPreprocessing: options.contains("--preprocessing-in-graph")
+                    ))
             } else {
                 try model.writeCoreML(
                     to: expected,
-                    options: CoreMLOptions(precision: precision, isUpdatable: options.contains("--updatable")))
+                    options: CoreMLOptions(storagePrecision: precision, isUpdatable: options.contains("--updatable")))
             }
             for name in ["out", "again"] {
                 #expect(try Data(contentsOf: folder.appending(path: name)) == Data(contentsOf: expected))

@@ -40,7 +40,7 @@ import Testing
             let labels = model.labels + example.added
             #expect(try result.baseDigest == model.identity)
             #expect(result.labels == labels)
-            #expect(result.network.output.channels == labels.count && result.precision == model.precision)
+            #expect(result.network.output.channels == labels.count && result.storagePrecision == model.storagePrecision)
             let (old, new) = (model.parameters, result.parameters)
             let (oldWeight, oldBias) = (try #require(old["head.weight"]), old["head.bias"] ?? [0, 0, 0])
             var weight: [Float] = []

@@ -41,7 +41,7 @@ func sampleModel(
             precisionRecall: ["logo": [.init(threshold: 0.5, precision: 1, recall: 0.25)]],
             thresholds: ["logo": 0.1 + 0.2],
             calibration: Calibration(temperature: 1.75, errorBefore: 0.1, errorAfter: 0.03, images: 7)),
-        baseDigest: SHA256.hexadecimal(of: [1]), precision: precision)
+        baseDigest: SHA256.hexadecimal(of: [1]), storagePrecision: precision)
 }
 
 @Suite struct ModelFileTests {
@@ -75,7 +75,7 @@ func sampleModel(
             #expect(read.preprocessing == model.preprocessing)
             #expect(read.training == model.training)
             #expect(read.baseDigest == model.baseDigest)
-            #expect(read.precision == .float32)
+            #expect(read.storagePrecision == .float32)
             #expect(read.digest == digest)
             for entry in model.parameters.layout.entries {
                 let expected = try #require(model.parameters[entry.name])
@@ -141,7 +141,7 @@ func sampleModel(
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.header.tensors.allSatisfy { $0.elementType == .float16 })
             let read = try ModelFile(contentsOf: url)
-            #expect(read.precision == .float16)
+            #expect(read.storagePrecision == .float16)
             for entry in model.parameters.layout.entries {
                 let expected = try #require(model.parameters[entry.name])
                 let found = try #require(read.parameters[entry.name])

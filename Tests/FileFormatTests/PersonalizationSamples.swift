@@ -33,7 +33,7 @@ func tunableModel(
     for entry in parameters.layout.entries { parameters[entry.name] = sampleValues(entry.parameter.count, entry.name) }
     return ModelFile(
         network: network, parameters: parameters, labels: labels, preprocessing: Preprocessing(width: 4, height: 5),
-        precision: precision)
+        storagePrecision: precision)
 }
 
 /// Returns a detector of two logos, whose head is a 1x1 convolution.

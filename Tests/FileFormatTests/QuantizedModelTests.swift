@@ -33,7 +33,7 @@ import Testing
         quantized["plain.weight"] = parameters["plain.weight"]
         return ModelFile(
             network: network, parameters: quantized, labels: sample.labels, preprocessing: sample.preprocessing,
-            precision: precision)
+            storagePrecision: precision)
     }
 
     private static func randomValues(_ count: Int, _ name: String) -> [Float] {

@@ -59,7 +59,7 @@ extension TensorSource {
             let file = try Safetensors.File(contentsOf: url)
             #expect(file.header.metadata["imprint.format"] == "2")
             let read = try ModelFile(contentsOf: url)
-            #expect(read.digest == digest && read.storage == .int8 && read.precision == .float32)
+            #expect(read.digest == digest && read.storage == .int8 && read.storagePrecision == .float32)
             #expect(
                 read.labels == model.labels && read.training == model.training && read.baseDigest == model.baseDigest)
             #expect(read.rehearsal == rehearsal)

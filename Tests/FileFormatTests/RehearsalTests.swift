@@ -36,7 +36,7 @@ import Testing
             network: sample.network, parameters: sample.parameters, labels: sample.labels,
             preprocessing: sample.preprocessing, training: sample.training, baseDigest: sample.baseDigest,
             rehearsal: rehearsal,
-            precision: precision)
+            storagePrecision: precision)
     }
 
     private func channels() throws -> Int { try #require(try sampleModel().network.headChannels) }
@@ -53,7 +53,7 @@ import Testing
             #expect(found.labels == rehearsal.labels && found.positions == example.positions)
             #expect(found.channels == rehearsal.channels)
             #expect(found.features == roundedToFloat16(rehearsal.features))
-            #expect(read.precision == example.precision && read.digest == digest)
+            #expect(read.storagePrecision == example.precision && read.digest == digest)
             let expected = roundedIf(example.precision == .float16, model.parameters)
             for (name, values) in expected { #expect(read.parameters[name] == values, "\(name)") }
             // Writing the model again gives the same bytes.
@@ -77,7 +77,7 @@ import Testing
             let file = folder.appending(path: "m.imprint")
             try model(with: rehearsal, precision: precision).write(to: file)
             let read = try ModelFile(contentsOf: file)
-            #expect(read.rehearsal == rehearsal && read.precision == precision)
+            #expect(read.rehearsal == rehearsal && read.storagePrecision == precision)
             let tensor = try Safetensors.File(contentsOf: file).header.tensors.first { $0.name == "imprint.rehearsal" }
             #expect(tensor?.elementType == .float32)
         }

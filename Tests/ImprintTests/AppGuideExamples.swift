@@ -124,7 +124,7 @@ private func precision(url: URL, photos: [URL], smallFile: URL) throws -> ImageC
 private func export() throws {
     // Example of docs/how-to/export.md begins
     let model = try ModelFile(contentsOf: URL(filePath: "logo.imprint"))
-    try model.writeCoreML(to: URL(filePath: "Logo.mlmodel"), options: CoreMLOptions(precision: .float16))
+    try model.writeCoreML(to: URL(filePath: "Logo.mlmodel"), options: CoreMLOptions(storagePrecision: .float16))
     try model.writeONNX(to: URL(filePath: "logo.onnx"), options: ONNXOptions(containsPreprocessing: true))
     try model.write(to: URL(filePath: "small.imprint"), as: .int8)
     // Example ends

@@ -11,7 +11,7 @@ import Testing
     @Test("It is a LogoNet of at most 4 MB that classifies drawn logos that it was not trained on")
     func accuracy() throws {
         let base = try ModelFile.builtInBase()
-        #expect(base.network.name == "logonet" && base.precision == .float16)
+        #expect(base.network.name == "logonet" && base.storagePrecision == .float16)
         #expect(base.preprocessing == Preprocessing(width: 96, height: 96))
         // docs/explanation/base.md has the command, which leaves them out.
         #expect(base.rehearsal == nil)

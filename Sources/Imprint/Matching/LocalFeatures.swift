@@ -69,14 +69,14 @@ public struct LocalFeatures: Sendable {
     }
 
     /// Returns a model that stores the features: its outputs are their averages over an image.
-    package func model(precision: Safetensors.Precision) throws -> ModelFile {
+    package func model(storagePrecision: Safetensors.Precision) throws -> ModelFile {
         let mean = Network.Node(name: "mean", layer: GlobalAveragePool(), inputs: [Self.standardization])
         let network = try Network(name: network.name, input: network.input, nodes: network.nodes + [mean])
         let parameters = try Parameters(ParameterLayout(network))
         parameters.load(from: self.parameters)
         return ModelFile(
             network: network, parameters: parameters, labels: (0..<network.output.channels).map { "\($0)" },
-            preprocessing: preprocessing, precision: precision)
+            preprocessing: preprocessing, storagePrecision: storagePrecision)
     }
 
     /// Returns the features with other parameters of the same network.

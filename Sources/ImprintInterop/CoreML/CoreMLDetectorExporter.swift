@@ -120,7 +120,8 @@ extension CoreMLDetectorExporter {
     private func exporter(_ network: Network) -> CoreMLExporter {
         CoreMLExporter(
             ExportedModel(
-                file, network: network, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers),
+                file, network: network, storagePrecision: options.storagePrecision,
+                keepsInt8Layers: options.keepsInt8Layers),
             options, layers: layers)
     }
 

@@ -17,7 +17,7 @@ extension CoreMLDetectorExporter {
         pipeline.add(1, suppressionModel)
         for name in ["network", "suppression"] { pipeline.add(2, name) }
 
-        let model = ExportedModel(file, precision: options.precision)
+        let model = ExportedModel(file, storagePrecision: options.storagePrecision)
         let metadata = ExportedDetails.coreML(
             file.details, kind: "Logo detector \(file.network.name), exported by Imprint.",
             userDefined: try model.metadata() + [(ModelFileKey.detector, try json(detector))])

@@ -6,19 +6,19 @@ internal import ImprintNetwork
 /// Options for the Core ML export.
 public struct CoreMLOptions: Sendable {
     /// The precision of convolution and dense weights; must be float32 for an updatable model.
-    public var precision: Safetensors.Precision
+    public var storagePrecision: Safetensors.Precision
     /// Whether an `MLUpdateTask` with labeled images can train the last dense layer or convolution on a device.
     public var isUpdatable: Bool
-    /// Whether the int8 layers of a quantized model have int8 weights; if false, `precision` also applies to them.
+    /// Whether the int8 layers of a quantized model have int8 weights; if false, `storagePrecision` also applies to them.
     ///
     /// All weights of an updatable model are float32.
     public var keepsInt8Layers: Bool
 
     /// Creates options.
     public init(
-        precision: Safetensors.Precision = .float32, isUpdatable: Bool = false, keepsInt8Layers: Bool = true
+        storagePrecision: Safetensors.Precision = .float32, isUpdatable: Bool = false, keepsInt8Layers: Bool = true
     ) {
-        self.precision = precision
+        self.storagePrecision = storagePrecision
         self.isUpdatable = isUpdatable
         self.keepsInt8Layers = keepsInt8Layers
     }
@@ -46,7 +46,7 @@ extension ModelFile {
             switch head {
             case .softmax, .sigmoid:
                 let model = ExportedModel(
-                    self, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers)
+                    self, storagePrecision: options.storagePrecision, keepsInt8Layers: options.keepsInt8Layers)
                 var exporter = CoreMLExporter(model, options)
                 return try exporter.message()
             case .detector(let detector):
@@ -92,7 +92,7 @@ struct CoreMLExporter {
 
     /// Encodes the message Model of a classifier.
     mutating func message() throws -> MessageBuilder {
-        guard !(options.isUpdatable && options.precision == .float16) else {
+        guard !(options.isUpdatable && options.storagePrecision == .float16) else {
             throw ExportError.Problem.notUpdatable(reason: "its weights must be float32, not float16")
         }
         try addLayers(to: addFirstScale(), output: Self.probabilities)

@@ -8,7 +8,7 @@ struct ExportedModel {
     /// The network of the model, possibly for images of another size.
     let network: Network
     /// The precision of convolution and dense weights; biases, normalization parameters and statistics stay float32.
-    let precision: Safetensors.Precision
+    let storagePrecision: Safetensors.Precision
     /// The quantization of the int8 layers, which keep their int8 weights; nil if there are none.
     let quantization: Quantization?
     private let nodeIndices: [String: Int]
@@ -21,12 +21,13 @@ struct ExportedModel {
     ///   - network: The network of the model for images of another size; nil for the network of the model file.
     ///   - keepsInt8Layers: Whether the int8 layers of a quantized model keep their int8 weights.
     init(
-        _ file: ModelFile, network: Network? = nil, precision: Safetensors.Precision, keepsInt8Layers: Bool = true
+        _ file: ModelFile, network: Network? = nil, storagePrecision: Safetensors.Precision,
+        keepsInt8Layers: Bool = true
     ) {
         let network = network ?? file.network
         self.file = file
         self.network = network
-        self.precision = precision
+        self.storagePrecision = storagePrecision
         quantization = keepsInt8Layers ? file.parameters.quantization : nil
         let nodes = network.nodes
         let nodeIndices = Dictionary(uniqueKeysWithValues: nodes.enumerated().map { ($1.name, $0) })
@@ -109,7 +110,7 @@ extension ExportedModel {
     ) -> ExportedTensor {
         let parameters = file.parameters
         return ExportedTensor(
-            entry.name, shape: shape, precision: entry.parameter.role == .weight ? precision : .float32
+            entry.name, shape: shape, precision: entry.parameter.role == .weight ? storagePrecision : .float32
         ) { body in
             try parameters.withValues(of: entry) { values in
                 let values = UnsafeBufferPointer(values)

@@ -5,19 +5,20 @@ internal import ImprintNetwork
 /// Options for the ONNX export.
 public struct ONNXOptions: Sendable {
     /// The precision of convolution and dense weights; a `Cast` node converts float16 weights to float32.
-    public var precision: Safetensors.Precision
+    public var storagePrecision: Safetensors.Precision
     /// Whether the graph includes the normalization (sample − mean) · scale, and takes samples 0…255 as its input.
     ///
     /// The graph of a logo detector always does, because it scales the image.
     public var containsPreprocessing: Bool
-    /// Whether the int8 layers of a quantized model have int8 weights; if false, `precision` also applies to them.
+    /// Whether the int8 layers of a quantized model have int8 weights; if false, `storagePrecision` also applies to them.
     public var keepsInt8Layers: Bool
 
     /// Creates options.
     public init(
-        precision: Safetensors.Precision = .float32, containsPreprocessing: Bool = false, keepsInt8Layers: Bool = true
+        storagePrecision: Safetensors.Precision = .float32, containsPreprocessing: Bool = false,
+        keepsInt8Layers: Bool = true
     ) {
-        self.precision = precision
+        self.storagePrecision = storagePrecision
         self.containsPreprocessing = containsPreprocessing
         self.keepsInt8Layers = keepsInt8Layers
     }
@@ -49,7 +50,7 @@ extension ModelFile {
             switch head {
             case .softmax, .sigmoid:
                 let model = ExportedModel(
-                    self, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers)
+                    self, storagePrecision: options.storagePrecision, keepsInt8Layers: options.keepsInt8Layers)
                 var exporter = ONNXExporter(model, options)
                 return try exporter.message()
             case .detector(let detector):

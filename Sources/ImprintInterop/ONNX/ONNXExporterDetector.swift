@@ -37,7 +37,8 @@ extension ONNXExporter {
         options.containsPreprocessing = true
         var exporter = ONNXExporter(
             ExportedModel(
-                file, network: network, precision: options.precision, keepsInt8Layers: options.keepsInt8Layers),
+                file, network: network, storagePrecision: options.storagePrecision,
+                keepsInt8Layers: options.keepsInt8Layers),
             options, opset: 18, reserving: DetectorOutput.allCases.map(\.rawValue))
         return try exporter.detectorMessage(detector)
     }
@@ -111,7 +112,7 @@ extension ONNXExporter {
     /// Returns the operators of each layer of a network, without parameters.
     private static func encodedLayers(of file: ModelFile, _ network: Network) throws -> [[UInt8]] {
         var exporter = ONNXExporter(
-            ExportedModel(file, network: network, precision: .float32), ONNXOptions(), opset: 18, reserving: [])
+            ExportedModel(file, network: network, storagePrecision: .float32), ONNXOptions(), opset: 18, reserving: [])
         var graphs: [ONNXGraph] = []
         _ = try exporter.addLayers(
             to: Value(name: Network.inputName, shape: network.input, isFlat: false), prefix: "level/",

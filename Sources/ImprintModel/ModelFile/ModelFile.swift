@@ -18,7 +18,7 @@ public struct ModelFile: Sendable {
         /// 8-bit integers with a scale per output, 1 byte per value, for most weights of convolutions and dense layers.
         ///
         /// A quantized model (`Quantizer`) keeps its quantization only in this storage. The other tensors are float32. If `write(to:)` stores a
-        /// quantized model without a given storage, they are as in the unquantized model: float32 or float16 (`ModelFile.precision`).
+        /// quantized model without a given storage, they are as in the unquantized model: float32 or float16 (`ModelFile.storagePrecision`).
         case int8
     }
 
@@ -45,8 +45,8 @@ public struct ModelFile: Sendable {
     /// The version, the licence and the intended use; unknown for most models.
     public var details = ModelDetails()
     /// The precision in which `write(to:)` stores the parameters.
-    public let precision: Safetensors.Precision
-    /// The storage in the file that the model was read from; if it was not read from a file, the storage that corresponds to `precision`.
+    public let storagePrecision: Safetensors.Precision
+    /// The storage in the file that the model was read from; if it was not read from a file, the storage that corresponds to `storagePrecision`.
     public let storage: Storage
     /// The SHA-256 digest of the tensors in the file that the model was read from; nil if it was not read from a file.
     public let digest: String?
@@ -57,7 +57,7 @@ public struct ModelFile: Sendable {
     init(
         _ network: Network, _ parameters: Parameters, _ labels: [String], _ preprocessing: Preprocessing,
         _ head: ModelHead, training: TrainingRecord? = nil, baseDigest: String? = nil, rehearsal: Rehearsal? = nil,
-        categories: Categories?, precision: Safetensors.Precision
+        categories: Categories?, storagePrecision: Safetensors.Precision
     ) {
         precondition(
             parameters.layout == ParameterLayout(network),
@@ -72,8 +72,8 @@ public struct ModelFile: Sendable {
         self.baseDigest = baseDigest
         self.rehearsal = rehearsal
         self.categories = categories
-        self.precision = precision
-        storage = precision == .float16 ? .float16 : .float32
+        self.storagePrecision = storagePrecision
+        storage = storagePrecision == .float16 ? .float16 : .float32
         digest = nil
         format = nil
     }
@@ -97,7 +97,7 @@ public struct ModelFile: Sendable {
         var model = ModelFile(
             network, parameters, labels + addedLabels, preprocessing, head.adding(labels: addedLabels, in: network),
             training: training, baseDigest: baseDigest, rehearsal: rehearsal, categories: categories,
-            precision: precision)
+            storagePrecision: storagePrecision)
         model.noveltyRule = noveltyRule
         model.details = details.derived
         return model
@@ -142,7 +142,7 @@ extension ModelFile {
     /// Writes the file at `url` atomically; equal content gives equal bytes.
     /// - Parameters:
     ///   - url: The file.
-    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `precision`, and int8 for a quantized model. With
+    ///   - storage: The storage of the parameters; nil for the storage that corresponds to `storagePrecision`, and int8 for a quantized model. With
     ///     nil, another model from an int8 file is written as float32, because it may have been trained further.
     /// - Returns: The digest of the tensors, which identifies the base model of a personalization.
     /// - Throws: `ModelFileError` if labels and network do not match or a parameter is not finite, `SafetensorsError` if a parameter is
@@ -205,7 +205,7 @@ extension ModelFile {
 
     /// Returns the precision of the tensors that are not stored as int8.
     private func floatPrecision(_ storage: Storage?) -> Safetensors.Precision {
-        storage.map { $0 == .float16 ? .float16 : .float32 } ?? precision
+        storage.map { $0 == .float16 ? .float16 : .float32 } ?? storagePrecision
     }
 
     private func tensors(as storage: Storage?) -> [TensorSource] {
@@ -274,7 +274,7 @@ extension ModelFile {
         try checkDetails(details)
 
         let tensors = try ModelFileTensors(of: file, network: network)
-        precision = tensors.precision
+        storagePrecision = tensors.precision
         storage = tensors.storage
         let expected = try text(Key.digest, in: metadata)
         let (parameters, features) = try tensors.read(maps: maps, digest: expected)

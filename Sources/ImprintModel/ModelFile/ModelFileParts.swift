@@ -15,17 +15,17 @@ extension ModelFile {
     ///   - baseDigest: The digest of the base model.
     ///   - rehearsal: The replay features for personalization.
     ///   - categories: The categories of the labels.
-    ///   - precision: The precision in which `write(to:)` stores the parameters.
+    ///   - storagePrecision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
         detector: DetectorHead? = nil, training: TrainingRecord? = nil, baseDigest: String? = nil,
-        rehearsal: Rehearsal? = nil, categories: Categories? = nil, precision: Safetensors.Precision = .float32
+        rehearsal: Rehearsal? = nil, categories: Categories? = nil, storagePrecision: Safetensors.Precision = .float32
     ) {
         self.init(
             network, parameters, labels, preprocessing,
             detector.map { ModelHead.detector($0) } ?? ModelHead(classifier: network),
             training: training, baseDigest: baseDigest, rehearsal: rehearsal, categories: categories,
-            precision: precision)
+            storagePrecision: storagePrecision)
     }
 
     /// Creates a center-point detector from its parts, as the initializer of a classifier.
@@ -36,14 +36,14 @@ extension ModelFile {
     ///   - preprocessing: The conversion of an image to the network's input.
     ///   - centerPoints: The rules of the detector.
     ///   - categories: The categories of the labels.
-    ///   - precision: The precision in which `write(to:)` stores the parameters.
+    ///   - storagePrecision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        centerPoints: CenterPointHead, categories: Categories? = nil, precision: Safetensors.Precision = .float32
+        centerPoints: CenterPointHead, categories: Categories? = nil, storagePrecision: Safetensors.Precision = .float32
     ) {
         self.init(
             network, parameters, labels, preprocessing, .centerPoints(centerPoints), categories: categories,
-            precision: precision)
+            storagePrecision: storagePrecision)
     }
 
     /// Creates an anchor-based detector from its parts, as the initializer of a classifier.
@@ -54,12 +54,13 @@ extension ModelFile {
     ///   - preprocessing: The conversion of an image to the network's input.
     ///   - anchors: The rules of the detector.
     ///   - categories: The categories of the labels.
-    ///   - precision: The precision in which `write(to:)` stores the parameters.
+    ///   - storagePrecision: The precision in which `write(to:)` stores the parameters.
     public init(
         network: Network, parameters: Parameters, labels: [String], preprocessing: Preprocessing,
-        anchors: AnchorHead, categories: Categories? = nil, precision: Safetensors.Precision = .float32
+        anchors: AnchorHead, categories: Categories? = nil, storagePrecision: Safetensors.Precision = .float32
     ) {
         self.init(
-            network, parameters, labels, preprocessing, .anchors(anchors), categories: categories, precision: precision)
+            network, parameters, labels, preprocessing, .anchors(anchors), categories: categories,
+            storagePrecision: storagePrecision)
     }
 }

@@ -45,7 +45,7 @@ struct FoldTraining: Sendable {
             let texts = HyperparameterText.list(configuration.hyperparameters).filter {
                 $0.property != "fineTuning" || configuration.usedFineTuning != nil
             }
-            var settings = Self.settings(fingerprint, texts, configuration.precision)
+            var settings = Self.settings(fingerprint, texts, configuration.storagePrecision)
             if let pretrained {
                 settings["recipe"] = pretrained.recipe.rawValue
                 // The recipe does not set them, so they matter even if they have their default values.
@@ -96,7 +96,7 @@ struct FoldTraining: Sendable {
                 artwork: artwork, photos: photos, annotations: annotations, backgrounds: backgrounds,
                 configuration: configuration)
             let texts = HyperparameterText.list(configuration.hyperparameters)
-            return Self.settings(task.fingerprint, texts, configuration.precision)
+            return Self.settings(task.fingerprint, texts, configuration.storagePrecision)
         }
         trainer = { training, evaluated, seed in
             var configuration = configuration
@@ -137,11 +137,11 @@ struct FoldTraining: Sendable {
 
     /// Adds the hyperparameters that a fingerprint leaves out, because they may change when a run is resumed.
     private static func settings(
-        _ fingerprint: [String: String], _ texts: [HyperparameterText], _ precision: Safetensors.Precision
+        _ fingerprint: [String: String], _ texts: [HyperparameterText], _ storagePrecision: Safetensors.Precision
     ) -> [String: String] {
         var settings = fingerprint
         for text in texts where settings[text.name] == nil { settings[text.name] = text.value }
-        settings["precision"] = precision.rawValue
+        settings["precision"] = storagePrecision.rawValue
         settings["seed"] = nil
         return settings
     }

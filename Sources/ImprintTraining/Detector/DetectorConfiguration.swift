@@ -29,7 +29,7 @@ public struct DetectorConfiguration: Sendable {
     /// The result does not depend on their number.
     package var processes: ProcessGroup?
     /// The precision of the tensors in the model file.
-    public var precision = Safetensors.Precision.float32
+    public var storagePrecision = Safetensors.Precision.float32
     /// The maximum memory for photos, in bytes, at least 0.
     ///
     /// Nil means half of the available memory, at most 512 MB. The result does not depend on it.

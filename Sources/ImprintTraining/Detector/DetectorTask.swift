@@ -313,7 +313,7 @@ struct DetectorTask: TrainingTask {
             thresholds: evaluation?.thresholds)
         let model = ModelFile(
             network: network, parameters: best, labels: labels, preprocessing: start.preprocessing, detector: head,
-            training: record, baseDigest: start.baseDigest, precision: configuration.precision)
+            training: record, baseDigest: start.baseDigest, storagePrecision: configuration.storagePrecision)
         // A photo of only crowds shows logos, but has no label.
         let labelled = photos.training.filter { $0.logos.isEmpty || logos.contains($0.label) }
         let withRehearsal = try processes.failTogether {

@@ -179,7 +179,7 @@ struct ClassifierTask: TrainingTask {
             network: isMultiLabel ? try start.whole.network.endingInSigmoid() : start.whole.network,
             parameters: try start.parameters(with: best), labels: source.labels,
             preprocessing: start.preprocessing, training: record, baseDigest: start.baseDigest,
-            precision: configuration.precision)
+            storagePrecision: configuration.storagePrecision)
         if let calibration, let calibrated = try model.calibrated(calibration.temperature) { model = calibrated }
         // A personalization cannot learn several labels per photo.
         guard !isMultiLabel else { return (model, evaluation) }

@@ -30,7 +30,7 @@ import Testing
             let trial = ImportTrial {
                 switch format {
                 case 0: try model.writeONNX(to: url)
-                case 1: try model.writeCoreML(to: url, options: CoreMLOptions(precision: .float16))
+                case 1: try model.writeCoreML(to: url, options: CoreMLOptions(storagePrecision: .float16))
                 case 2: try model.write(to: url, as: .float32)
                 case 3: try model.write(to: url, as: .float16)
                 default: try model.write(to: url, as: .int8)

@@ -45,9 +45,9 @@ struct ExportPythonTests {
             let (inputs, outputs) = try item.predictions(model)
             try data(inputs).write(to: file(".normalized"))
             try data(outputs).write(to: file("\(ending).expected"))
-            try model.writeONNX(to: file("\(ending).onnx"), options: ONNXOptions(precision: precision))
+            try model.writeONNX(to: file("\(ending).onnx"), options: ONNXOptions(storagePrecision: precision))
             guard hasCoreML else { continue }
-            try model.writeCoreML(to: file("\(ending).mlmodel"), options: CoreMLOptions(precision: precision))
+            try model.writeCoreML(to: file("\(ending).mlmodel"), options: CoreMLOptions(storagePrecision: precision))
         }
         try item.model().writeONNX(
             to: file("-samples.onnx"), options: ONNXOptions(containsPreprocessing: true))

@@ -53,8 +53,8 @@ import Testing
         #expect(try exported(model) == exported(model))
         try withTemporaryFolder { folder in
             let (onnx, coreML) = (folder.appending(path: "m.onnx"), folder.appending(path: "m.mlmodel"))
-            try model.writeONNX(to: onnx, options: ONNXOptions(precision: .float16))
-            try model.writeCoreML(to: coreML, options: CoreMLOptions(precision: .float16))
+            try model.writeONNX(to: onnx, options: ONNXOptions(storagePrecision: .float16))
+            try model.writeCoreML(to: coreML, options: CoreMLOptions(storagePrecision: .float16))
             for (half, whole) in zip([onnx, coreML], try exported(model)) {
                 #expect(Double(try Data(contentsOf: half).count) < 0.55 * Double(whole.count))
             }
@@ -79,7 +79,7 @@ import Testing
             let url = folder.appending(path: "m")
             try model.writeONNX(to: url)
             #expect(try Data(contentsOf: url).count < byteCount + 100_000)
-            try model.writeONNX(to: url, options: ONNXOptions(precision: .float16))
+            try model.writeONNX(to: url, options: ONNXOptions(storagePrecision: .float16))
             #expect(try Data(contentsOf: url).count < byteCount / 2 + 100_000)
         }
     }
@@ -147,10 +147,10 @@ import Testing
         let large = try model(network) { $0["head.weight"]?[3] = -70_000 }
         let problem = ExportError.Problem.exceedsFloat16(tensor: "head.weight", value: -70_000)
         try expectRefusal(problem, "head.weight has the value -70000.0") {
-            try large.writeONNX(to: $0, options: ONNXOptions(precision: .float16))
+            try large.writeONNX(to: $0, options: ONNXOptions(storagePrecision: .float16))
         }
         try expectRefusal(problem, "head.weight has the value -70000.0") {
-            try large.writeCoreML(to: $0, options: CoreMLOptions(precision: .float16))
+            try large.writeCoreML(to: $0, options: CoreMLOptions(storagePrecision: .float16))
         }
         #expect(try exported(large).count == 2)
         let diverged = try model(network) { $0["head.bias"]?[1] = .nan }
@@ -188,7 +188,7 @@ import Testing
             }
         }
         try expectRefusal(.notUpdatable(reason: "its weights must be float32, not float16"), "float16") {
-            let options = CoreMLOptions(precision: .float16, isUpdatable: true)
+            let options = CoreMLOptions(storagePrecision: .float16, isUpdatable: true)
             try classifier(GlobalAveragePool(), dense, Softmax()).writeCoreML(to: $0, options: options)
         }
     }

@@ -47,7 +47,7 @@ import Testing
         expectEqual(try reimported(as: "m.onnx") { try model.writeONNX(to: $0, options: withPreprocessing) }, model)
         var rounded = try item.model(rounded: true)
         rounded.details = ExportCase.details
-        let half = ONNXOptions(precision: .float16)
+        let half = ONNXOptions(storagePrecision: .float16)
         expectEqual(try reimported(as: "m.onnx") { try rounded.writeONNX(to: $0, options: half) }, rounded)
     }
 
@@ -57,7 +57,7 @@ import Testing
         expectEqual(try reimported(as: "m.mlmodel") { try model.writeCoreML(to: $0) }, model)
         var rounded = try item.model(rounded: true)
         rounded.details = ExportCase.details
-        let half = CoreMLOptions(precision: .float16)
+        let half = CoreMLOptions(storagePrecision: .float16)
         expectEqual(
             try reimported(as: "m.mlmodel") { try rounded.writeCoreML(to: $0, options: half) }, rounded)
     }

@@ -34,9 +34,9 @@ import Testing
         let bytes = model.parameters.layout.count * MemoryLayout<Float>.stride
         try withTemporaryFolder { folder in
             let url = folder.appending(path: "model")
-            try model.writeONNX(to: url, options: ONNXOptions(precision: precision))
+            try model.writeONNX(to: url, options: ONNXOptions(storagePrecision: precision))
             let onnx = ImportTrial(url)
-            try model.writeCoreML(to: url, options: CoreMLOptions(precision: precision))
+            try model.writeCoreML(to: url, options: CoreMLOptions(storagePrecision: precision))
             let coreML = ImportTrial(url)
             for (name, trial) in [("ONNX", onnx), ("Core ML", coreML)] {
                 #expect(trial.error == nil)

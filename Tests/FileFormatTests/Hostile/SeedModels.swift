@@ -60,7 +60,7 @@ enum SeedModels {
         return try [
             written { try $0.writeONNX(to: $1) },
             written {
-                try $0.writeONNX(to: $1, options: ONNXOptions(precision: .float16, containsPreprocessing: true))
+                try $0.writeONNX(to: $1, options: ONNXOptions(storagePrecision: .float16, containsPreprocessing: true))
             },
             shapes.bytes,
         ]
@@ -93,7 +93,7 @@ enum SeedModels {
         codes.add("probabilities", 175)
         return try [
             written { try $0.writeCoreML(to: $1) },
-            written { try $0.writeCoreML(to: $1, options: CoreMLOptions(precision: .float16)) },
+            written { try $0.writeCoreML(to: $1, options: CoreMLOptions(storagePrecision: .float16)) },
             written { try $0.writeCoreML(to: $1, options: CoreMLOptions(isUpdatable: true)) },
             codes.bytes,
         ]

@@ -106,11 +106,13 @@ import Testing
         try withTemporaryFolder { folder in
             let (found, expected) = (folder.appending(path: "found"), folder.appending(path: "expected"))
             for precision in [Safetensors.Precision.float32, .float16] {
-                try model.writeONNX(to: found, options: ONNXOptions(precision: precision, keepsInt8Layers: false))
-                try float.writeONNX(to: expected, options: ONNXOptions(precision: precision))
+                try model.writeONNX(
+                    to: found, options: ONNXOptions(storagePrecision: precision, keepsInt8Layers: false))
+                try float.writeONNX(to: expected, options: ONNXOptions(storagePrecision: precision))
                 #expect(try Data(contentsOf: found) == Data(contentsOf: expected))
-                try model.writeCoreML(to: found, options: CoreMLOptions(precision: precision, keepsInt8Layers: false))
-                try float.writeCoreML(to: expected, options: CoreMLOptions(precision: precision))
+                try model.writeCoreML(
+                    to: found, options: CoreMLOptions(storagePrecision: precision, keepsInt8Layers: false))
+                try float.writeCoreML(to: expected, options: CoreMLOptions(storagePrecision: precision))
                 #expect(try Data(contentsOf: found) == Data(contentsOf: expected))
             }
         }

@@ -153,7 +153,7 @@ import Testing
         let backdrops = try Backdrops([], size: 96, seed: 5, workers: Workers(1))
         let images = (0..<6).map { backdrops.background(at: $0, seed: 2) }
         let features = try LocalFeatures.builtIn().standardized(over: images)
-        let restored = try #require(try LocalFeatures(stored: features.model(precision: .float32)))
+        let restored = try #require(try LocalFeatures(stored: features.model(storagePrecision: .float32)))
         #expect(restored.channels == features.channels)
         var sums = [Float](repeating: 0, count: features.channels.reduce(0, +))
         var squares = sums
@@ -192,7 +192,7 @@ import Testing
 
     @Test("A base model that stores features is used as it is") func storedBase() throws {
         let features = try LocalFeatures.builtIn()
-        let base = try LocalFeatures(features.model(precision: .float32))
+        let base = try LocalFeatures(features.model(storagePrecision: .float32))
         #expect(base.network == features.network && base.channels == features.channels)
     }
 
@@ -205,7 +205,7 @@ import Testing
         #expect(features.network.input == TensorShape(height: 80, width: 96, channels: 3))
         try withTemporaryFolder { folder in
             let file = folder.appending(path: "features.imprint")
-            try features.model(precision: .float32).write(to: file)
+            try features.model(storagePrecision: .float32).write(to: file)
             #expect(try LocalFeatures(ModelFile(contentsOf: file)).network == features.network)
         }
     }

@@ -149,7 +149,7 @@ struct DetectorExportTests {
     /// The outputs for all images, by case; starting Python takes longest, so it happens only once.
     private static let onnx = Swift.Result {
         try outputs(ending: "onnx", sizes: sizes) { item, url in
-            try item.model().writeONNX(to: url, options: ONNXOptions(precision: item.precision))
+            try item.model().writeONNX(to: url, options: ONNXOptions(storagePrecision: item.precision))
         } as [String: [ONNXOutputs]]
     }
 
@@ -201,7 +201,7 @@ struct DetectorExportTests {
     private static let coreML = Swift.Result {
         try outputs(ending: "mlmodel", sizes: [(coreMLLevels[1], coreMLLevels[1])]) { item, url in
             let model = try item.model(levels: coreMLLevels)
-            try model.writeCoreML(to: url, options: CoreMLOptions(precision: item.precision))
+            try model.writeCoreML(to: url, options: CoreMLOptions(storagePrecision: item.precision))
         } as [String: [CoreMLOutputs]]
     }
 
