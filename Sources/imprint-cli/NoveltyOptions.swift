@@ -87,7 +87,7 @@ struct UnknownPhotosOption: ParsableArguments {
         guard let unknown, let photos else { return nil }
         let acceptance = try classifier.acceptance(of: photos, threads: threads)
         for image in acceptance.skipped { Terminal.warn("Skipped: \(image.reason)") }
-        guard acceptance.images > 0 else {
+        guard acceptance.imageCount > 0 else {
             throw ImageError.missingImages(folder: URL(filePath: unknown), reason: "none of its photos can be read")
         }
         return UnknownLine(acceptance)
@@ -102,8 +102,8 @@ struct UnknownLine: Encodable {
     let skipped: [SkippedLine]
 
     init(_ acceptance: NoveltyAcceptance) {
-        images = acceptance.images
-        accepted = acceptance.accepted
+        images = acceptance.imageCount
+        accepted = acceptance.acceptedCount
         acceptedShare = acceptance.share
         skipped = acceptance.skipped.map(SkippedLine.init)
     }

@@ -178,9 +178,9 @@ import Testing
             let classifier = try ImageClassifier(model)
             let photos = try ImageFolder(at: known).items.map(\.url)
             let accepted = try classifier.acceptance(of: photos)
-            #expect(accepted.images == 48 && accepted.accepted >= 46)
+            #expect(accepted.imageCount == 48 && accepted.acceptedCount >= 46)
             let wrong = try classifier.acceptance(of: unknown, threads: 2)
-            #expect(wrong.images == 20 && wrong.share < accepted.share / 2, "\(wrong.share)")
+            #expect(wrong.imageCount == 20 && wrong.share < accepted.share / 2, "\(wrong.share)")
             let missing = known.appending(path: "missing.png")
             #expect(try classifier.acceptance(of: photos.prefix(1) + [missing]).skipped.map(\.url) == [missing])
         }
@@ -234,7 +234,7 @@ import Testing
             }
             // The best label is the added one.
             #expect(try classifier(bias: 1000).novelty(of: .file(novel)) == nil)
-            #expect(try classifier(bias: 1000).acceptance(of: unknown).accepted == unknown.count)
+            #expect(try classifier(bias: 1000).acceptance(of: unknown).acceptedCount == unknown.count)
             // The best label is one of the model.
             let other = try classifier(bias: -1000)
             #expect(try other.novelty(of: .file(novel)) == base.novelty(of: .file(novel)))

@@ -7,14 +7,14 @@ internal import ImprintModel
 /// The number of photos that a classifier's novelty rule accepts.
 public struct NoveltyAcceptance: Sendable {
     /// The number of readable photos.
-    public let images: Int
+    public let imageCount: Int
     /// The number of photos with a novelty of at most 1, or predicted as a label that the rule does not know.
-    public let accepted: Int
+    public let acceptedCount: Int
     /// The photos that could not be read.
     public let skipped: [SkippedImage]
 
     /// The share of accepted photos, 0…1; 0 without photos.
-    public var share: Double { images == 0 ? 0 : Double(accepted) / Double(images) }
+    public var share: Double { imageCount == 0 ? 0 : Double(acceptedCount) / Double(imageCount) }
 }
 
 extension ImageClassifier {
@@ -29,16 +29,16 @@ extension ImageClassifier {
         let outcomes = try Workers(threads).results(ofPhotos: photos.count) { index throws -> Bool in
             try !NoveltyRule.rejects(classifyWithNovelty(.file(photos[index])).novelty)
         }
-        var (images, accepted) = (0, 0)
+        var (imageCount, acceptedCount) = (0, 0)
         var skipped: [SkippedImage] = []
         for (url, outcome) in zip(photos, outcomes) {
             switch outcome {
             case .success(let isAccepted):
-                images += 1
-                accepted += isAccepted ? 1 : 0
+                imageCount += 1
+                acceptedCount += isAccepted ? 1 : 0
             case .failure(let error): skipped.append(SkippedImage(url: url, reason: error))
             }
         }
-        return NoveltyAcceptance(images: images, accepted: accepted, skipped: skipped)
+        return NoveltyAcceptance(imageCount: imageCount, acceptedCount: acceptedCount, skipped: skipped)
     }
 }
