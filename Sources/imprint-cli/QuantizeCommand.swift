@@ -32,7 +32,7 @@ struct QuantizeCommand: ParsableCommand {
     var output: String
 
     @Option(help: ArgumentHelp("The largest number of photos to read.", valueName: "count"))
-    var limit = QuantizationOptions().photos
+    var limit = QuantizationOptions().photoCount
 
     @Option(
         help: ArgumentHelp(
@@ -79,7 +79,7 @@ struct QuantizeCommand: ParsableCommand {
         let files = try ImageFolder.images(in: URL(filePath: photos))
         var bar = ProgressBar()
         defer { bar.clear() }
-        var options = QuantizationOptions(photos: limit, errorLimit: errorLimit)
+        var options = QuantizationOptions(photoCount: limit, errorLimit: errorLimit)
         if fineTunes {
             var fineTuning = Quantizer.FineTuning()
             if let steps { fineTuning.steps = steps }

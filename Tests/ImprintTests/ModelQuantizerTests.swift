@@ -119,8 +119,8 @@ import Testing
     @Test("Options for fewer than four photos are an error", arguments: [3, 0, -1]) func tooFewPhotos(
         photos: Int
     ) throws {
-        let error = ImprintError.invalidSetting(name: "photos", found: "\(photos)", expected: "at least 4")
-        #expect(throws: error) { try Self.model().quantized(for: [], options: QuantizationOptions(photos: photos)) }
+        let error = ImprintError.invalidSetting(name: "photoCount", found: "\(photos)", expected: "at least 4")
+        #expect(throws: error) { try Self.model().quantized(for: [], options: QuantizationOptions(photoCount: photos)) }
     }
 
     @Test(

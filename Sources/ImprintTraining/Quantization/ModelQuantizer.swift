@@ -8,7 +8,7 @@ public import ImprintNetwork
 /// The settings of `ModelFile.quantized(for:options:threads:onProgress:)`.
 public struct QuantizationOptions: Hashable, Sendable {
     /// The largest number of photos, which are spread evenly over the given ones; at least 4, and 200 by default.
-    public var photos: Int
+    public var photoCount: Int
     /// The largest `QuantizationError.relativeError` of the logits, on photos that were not used for calibration.
     ///
     /// The logits are the outputs before a softmax or sigmoid. Layers with large errors stay in float32 until the error is at most this. More
@@ -18,8 +18,8 @@ public struct QuantizationOptions: Hashable, Sendable {
     public var fineTuning: Quantizer.FineTuning?
 
     /// Creates settings.
-    public init(photos: Int = 200, errorLimit: Double = 0.06, fineTuning: Quantizer.FineTuning? = nil) {
-        self.photos = photos
+    public init(photoCount: Int = 200, errorLimit: Double = 0.06, fineTuning: Quantizer.FineTuning? = nil) {
+        self.photoCount = photoCount
         self.errorLimit = errorLimit
         self.fineTuning = fineTuning
     }
@@ -95,7 +95,7 @@ extension ModelFile {
     ) throws -> QuantizedModel {
         try checkQuantizable(options)
         let photos = try calibrationPhotos(
-            photos, limit: options.photos, threads: threads, onProgress: onProgress,
+            photos, limit: options.photoCount, threads: threads, onProgress: onProgress,
             checkCancellation: checkCancellation)
         let measured = photos.measured.flatMap(\.images)
 
@@ -135,9 +135,9 @@ extension ModelFile {
                 name: "the precision of the model", found: "int8",
                 expected: "float32, as in the model from which it was quantized")
         }
-        guard options.photos >= Self.minimumPhotos else {
+        guard options.photoCount >= Self.minimumPhotos else {
             throw .invalidSetting(
-                name: "photos", found: "\(options.photos)", expected: "at least \(Self.minimumPhotos)")
+                name: "photoCount", found: "\(options.photoCount)", expected: "at least \(Self.minimumPhotos)")
         }
         guard options.errorLimit > 0 else {
             throw .invalidSetting(
