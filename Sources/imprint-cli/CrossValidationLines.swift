@@ -91,7 +91,7 @@ private struct CrossValidationLine: Encodable {
 
     init(_ result: CrossValidationResult, _ start: CrossValidationStart) {
         let evaluation = result.pooled.evaluation
-        (folds, seeds) = (start.folds, start.seeds)
+        (folds, seeds) = (start.foldCount, start.seeds)
         finishedFolds = result.folds.count
         complete = result.isComplete
         images = evaluation.imageCount

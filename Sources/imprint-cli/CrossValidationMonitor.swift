@@ -61,12 +61,12 @@ struct CrossValidationMonitor {
     private mutating func show(_ start: CrossValidationStart) {
         bar.clear()
         started = start
-        let similar = start.images - start.groups
+        let similar = start.imageCount - start.groupCount
         Terminal.note(
-            "Cross-validation of \(photoSummary(start.images, start.labels, logos: logos)): "
-                + "\(start.folds) folds, "
+            "Cross-validation of \(photoSummary(start.imageCount, start.labels, logos: logos)): "
+                + "\(start.foldCount) folds, "
                 + (similar > 0
-                    ? "\(counted(start.groups, "group")) of near-duplicates and bursts, each in one fold."
+                    ? "\(counted(start.groupCount, "group")) of near-duplicates and bursts, each in one fold."
                     : "no near-duplicates or bursts."))
         if let startingPoint { Terminal.note(startingPoint) }
         for image in start.skipped { warn("Skipped", image) }
@@ -79,7 +79,7 @@ struct CrossValidationMonitor {
     }
 
     private func name(_ fold: Int, _ seed: UInt64) -> String {
-        let name = "fold \(fold)/\(started?.folds ?? fold)"
+        let name = "fold \(fold)/\(started?.foldCount ?? fold)"
         return showsSeeds ? "seed \(seed) \(name)" : name
     }
 

@@ -36,13 +36,13 @@ public struct CrossValidationStart: Sendable {
     /// The labels, in the order of the photos' folder or list.
     public let labels: [String]
     /// The number of folds.
-    public let folds: Int
+    public let foldCount: Int
     /// The seed of each repeat.
     public let seeds: [UInt64]
     /// The number of readable photos.
-    public let images: Int
+    public let imageCount: Int
     /// The number of groups that each stay in one fold; a photo without similar photos forms a group of its own.
-    public let groups: Int
+    public let groupCount: Int
     /// The photos that could not be read.
     public let skipped: [SkippedImage]
 }

@@ -39,8 +39,8 @@ struct CrossValidationRunner {
         onEvent(
             .started(
                 CrossValidationStart(
-                    labels: photos.labels, folds: options.folds, seeds: seeds, images: groups.photoCount,
-                    groups: groups.groups.count, skipped: groups.skipped)))
+                    labels: photos.labels, foldCount: options.folds, seeds: seeds, imageCount: groups.photoCount,
+                    groupCount: groups.groups.count, skipped: groups.skipped)))
         var finished: [CrossValidationFold] = []
         do {
             let isComplete = try run(splits, store, &finished)
