@@ -59,7 +59,7 @@ check_http() {
         "${files[@]/%/.swift}"
 }
 
-# Checks the C sources for an architecture, with traits that are on by default: check_c ARCHITECTURE
+# Checks the C sources for an architecture, with the traits that are on by default, so without MPI: check_c ARCHITECTURE
 check_c() {
     local includes=() folder
     for folder in Sources/C*/include; do includes+=(-I "$folder"); done
@@ -67,7 +67,7 @@ check_c() {
     "$(dirname "$(readlink -f "$(command -v swiftc)")")/clang" -target "$1-apple-macos15" -std=gnu11 -fsyntax-only -ffreestanding -nostdlibinc -w \
         -Werror=implicit-function-declaration -isystem Tests/AppleTypes/Headers "${includes[@]}" \
         -DIMPRINT_SVG -DIMPRINT_SHARE \
-        Sources/C{DynamicLibrary,ImprintBase,ImprintCodecs,ImprintKernels,ImprintShare,Startup}/*.c
+        Sources/C{DynamicLibrary,ImprintBase,ImprintCodecs,ImprintKernels,ImprintMPI,ImprintShare,Startup}/*.c
 }
 
 check_c arm64
