@@ -36,7 +36,8 @@ import Testing
                 $0.split(separator: ",", omittingEmptySubsequences: false)
             }
             #expect(csv.status == 1 && rows[0] == ["file", "bright/light", "leaf", "error"])
-            #expect(rows.dropFirst().dropLast().map { $0[1...2].map { Int($0) } } == expected)
+            let numbers: [[Int]] = rows.dropFirst().dropLast().map { row in row[1...2].map { Int($0) ?? -1 } }
+            #expect(numbers == expected)
             #expect(rows.last?.prefix(3) == ["missing.png", "", ""] && csv.output.contains("the file does not exist"))
             let text = try run(tool, arguments, folder: folder)
             #expect(text.output.hasPrefix("photos/bright/0.png: \(expected[0][0]) bright/light, "))
@@ -47,7 +48,8 @@ import Testing
             let half = try imprint("detect", "d.imprint", "photos", "--threshold", "0.5", "--count", folder: folder)
             #expect(auto.status == 0 && auto.output == half.output, "\(auto.errors)")
             let none = try imprint("detect", "d.imprint", "photos", "--threshold", "1", "--count", folder: folder)
-            #expect(none.output.hasPrefix("photos/bright/0.png: no logo\n") && none.errors.contains("Total: no logo."))
+            #expect(none.output.hasPrefix("photos/bright/0.png: no logo\n"))
+            #expect(none.errors.contains("Total: no logo."))
         }
     }
 

@@ -58,7 +58,8 @@ import Testing
                     .compactMap { $0["confidence"] as? Double }
                 #expect(confidences.count == 2)
                 #expect(confidences == confidences.sorted(by: >))
-                #expect(abs(confidences.reduce(0, +) - 1) < 1e-5)
+                let sum: Double = confidences.reduce(0, +)
+                #expect(abs(sum - 1) < 1e-5)
             }
         }
     }

@@ -16,7 +16,9 @@ import Testing
         #expect(entries.map(\.parameters) == [4_652_008, 5_416_680, 6_092_072])
         for entry in entries {
             #expect(entry.architecture == entry.name)
-            #expect(entry.mean == [127, 127, 127] && entry.scale == [1 / 128, 1 / 128, 1 / 128])
+            #expect(entry.mean == [127, 127, 127])
+            let scale: Float = 1 / 128
+            #expect(entry.scale == [scale, scale, scale])
             guard case .pip(let package, let version, let path) = entry.source else {
                 Issue.record("\(entry.source)")
                 continue

@@ -144,7 +144,11 @@ import Testing
 
     @Test("Thousands of labels are searched, also for many unknown labels") func manyLabels() {
         let labels = (0..<20_000).map { index in
-            (0..<12).map { position in String(UnicodeScalar(UInt8(97 + (index >> position) % 23))) }.joined() + "x"
+            let letters = (0..<12).map { position in
+                let code = 97 + (index >> position) % 23
+                return String(UnicodeScalar(UInt8(code)))
+            }
+            return letters.joined() + "x"
         }
         let search = LabelSearch(labels)
         var comparisons = 0

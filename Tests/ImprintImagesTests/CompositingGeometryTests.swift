@@ -40,7 +40,9 @@ import Testing
         let disc = DrawnShape.disc(center: Point(0.1, -0.2), radius: 0.7)
         let shapes = DistanceField([disc])
         let mask = (0..<(100 * 120)).map { index in
-            disc.distance(to: Point(Float(index % 100), Float(index / 100)) * 0.02 - 1) < 0
+            let position = Point(Float(index % 100), Float(index / 100))
+            let point: Point = position * 0.02 - 1
+            return disc.distance(to: point) < 0
         }
         let pixels = DistanceField(mask: mask, width: 100, origin: Point(-1, -1), step: 0.02)
         for index in 0..<200 {

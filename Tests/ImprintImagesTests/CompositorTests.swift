@@ -107,8 +107,9 @@ import Testing
     func spans(name: String) throws {
         let compositor = try compositor(name, size: 64)
         let regions = (0..<60).map { compositor.positiveScene($0).location }
+        let spans: ClosedRange<Float> = (0.04 * 64 - 0.01)...(0.6 * 64 + 0.01)
         for region in regions {
-            #expect((0.04 * 64 - 0.01...0.6 * 64 + 0.01).contains(region.span))
+            #expect(spans.contains(region.span))
             #expect(region.x - region.span / 2 >= -0.01 && region.x + region.span / 2 <= 64.01)
             #expect(region.y - region.span / 2 >= -0.01 && region.y + region.span / 2 <= 64.01)
         }

@@ -29,16 +29,9 @@ import Testing
         if isInterlaced {
             bytes[28] = 1
             let header = Array(bytes[12..<29])
-            bytes.replaceSubrange(29..<33, with: checkSum(header))
+            bytes.replaceSubrange(29..<33, with: bigEndian(crc32(header)))
         }
         return bytes
-    }
-
-    private static func checkSum(_ bytes: [UInt8]) -> [UInt8] {
-        let sum = ~bytes.reduce(0xFFFF_FFFF as UInt32) { crc, byte in
-            (0..<8).reduce(crc ^ UInt32(byte)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
-        }
-        return (0..<4).map { UInt8(truncatingIfNeeded: sum >> (24 - 8 * $0)) }
     }
 
     /// Returns the means of the boxes, with colours weighted by alpha.

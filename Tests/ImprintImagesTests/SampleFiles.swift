@@ -77,7 +77,6 @@ func png(
     width: Int, height: Int, depth: UInt8 = 8, colorType: UInt8, rows: [[UInt8]],
     extra: [(type: String, content: [UInt8])] = []
 ) -> [UInt8] {
-    func bigEndian(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
     func chunk(_ type: String, _ content: [UInt8]) -> [UInt8] {
         let checked = Array(type.utf8) + content
         return bigEndian(UInt32(content.count)) + checked + bigEndian(crc32(checked))
@@ -91,10 +90,17 @@ func png(
         + extra.flatMap { chunk($0.type, $0.content) } + chunk("IDAT", stream) + chunk("IEND", [])
 }
 
-private func crc32(_ bytes: [UInt8]) -> UInt32 {
-    ~bytes.reduce(0xFFFF_FFFF) { crc, byte in
-        (0..<8).reduce(crc ^ UInt32(byte)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
+/// The bytes of a number, the highest first.
+func bigEndian(_ value: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+
+/// The checksum of a PNG chunk.
+func crc32(_ bytes: [UInt8]) -> UInt32 {
+    var crc: UInt32 = 0xFFFF_FFFF
+    for byte in bytes {
+        crc ^= UInt32(byte)
+        for _ in 0..<8 { crc = crc & 1 == 1 ? 0xEDB8_8320 ^ (crc >> 1) : crc >> 1 }
     }
+    return ~crc
 }
 
 private func adler32(_ bytes: [UInt8]) -> UInt32 {

@@ -21,7 +21,7 @@ import Testing
             ("🐶", "dogFace"), ("👨‍👩‍👧", "manWomanGirl"), ("🐶 dog", "dog"), ("_", "lowLine"), ("〡", "hangzhouNumeralOne"),
             ("?!", "questionMarkExclamationMark"),
             ("", "unnamed"), ("\0", "unnamed"),
-        ])
+        ] as [(String, String)])
     func cases(label: String, name: String) {
         #expect(Identifier.cases(for: [label]).map { Array($0.utf8) } == [Array(name.utf8)])
     }

@@ -115,7 +115,8 @@ import Testing
         let plan = try ExecutionPlan(
             network, parameters: try Parameters(network, seed: 1),
             options: ExecutionPlan.Options(batchSize: 1, mode: training ? .training : .prediction))
-        #expect(plan.summary.flatMap { $0.name.split(separator: "+").map(String.init) } == network.nodes.map(\.name))
+        let names: [String] = plan.summary.flatMap { layer in layer.name.split(separator: "+").map { String($0) } }
+        #expect(names == network.nodes.map(\.name))
         let shapes = Dictionary(uniqueKeysWithValues: zip(network.nodes.map(\.name), network.shapes))
         #expect(
             plan.summary.map(\.output)

@@ -5,7 +5,8 @@ import Testing
 @Suite struct StandardizationTests {
     /// [50, 3]: the channels have different scales, and the last one is constant.
     private let features: [Float] = (0..<50).flatMap { row -> [Float] in
-        [Float(row * 7 % 13), 100 + Float(row * 5 % 11) / 100, 3]
+        let (first, second) = (Float(row * 7 % 13), Float(row * 5 % 11))
+        return [first, 100 + second / 100, 3]
     }
 
     private func standardization(isCentred: Bool = true) -> Standardization {

@@ -139,7 +139,11 @@ import Testing
     @Test("Metrics of many images with many labels are computed without comparing all pairs")
     func many() {
         let images = (0..<20_000).map { image in
-            (label: image % 20, confidences: (0..<20).map { Float((image &* 7919 &+ $0 &* 104_729) % 1000) / 1000 })
+            let confidences: [Float] = (0..<20).map { label in
+                let number = (image * 7919 + label * 104_729) % 1000
+                return Float(number) / 1000
+            }
+            return (label: image % 20, confidences: confidences)
         }
         let metrics = evaluation(labels: 20, images).perLabel
         #expect(metrics.allSatisfy { $0.count == 1000 && abs(($0.auc ?? 0) - 0.5) < 0.1 })

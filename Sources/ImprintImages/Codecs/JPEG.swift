@@ -109,7 +109,7 @@
             rgb.reserveCapacity(cmyk.count / 4 * 3)
             for pixel in stride(from: 0, to: cmyk.count, by: 4) {
                 let light = 255 - Int(cmyk[pixel + 3])
-                for channel in 0..<3 { rgb.append(UInt8(((255 - Int(cmyk[pixel + channel])) * light + 127) / 255)) }
+                for ink in cmyk[pixel..<pixel + 3] { rgb.append(UInt8(((255 - Int(ink)) * light + 127) / 255)) }
             }
             return rgb
         }

@@ -141,9 +141,8 @@ extension RasterImage {
         var part: [UInt8] = []
         part.reserveCapacity(columns.count * rows.count * channels)
         for row in rows {
-            part +=
-                samples[
-                    ((row * width + columns.lowerBound) * channels)..<((row * width + columns.upperBound) * channels)]
+            let start = (row * width + columns.lowerBound) * channels
+            part += samples[start..<start + columns.count * channels]
         }
         return RasterImage(width: columns.count, height: rows.count, channels: channels, samples: part)
     }

@@ -137,7 +137,8 @@ extension ImageHash {
     /// 1024 times the cosine with `wave` half-waves, at each position.
     private static let cosines: [[Int]] = (0..<8).map { wave in
         (0..<side).map { position in
-            Int((1024 * cos(Double.pi * (Double(position) + 0.5) * Double(wave) / Double(side))).rounded())
+            let angle: Double = .pi * (Double(position) + 0.5) * Double(wave) / Double(side)
+            return Int((1024 * cos(angle)).rounded())
         }
     }
 }

@@ -218,16 +218,15 @@ extension CoreMLDetectorExporter {
         let (rows, columns) = (map.height, map.width)
         // The first position is centred on the first pixel.
         let start = 0.5 / side
+        let horizontal = (0..<columns).map { start + Float($0) * step }
+        let vertical = (0..<rows).map { start + Float($0) * step }
         guard detector.regressesBoxes else {
             return constant([rows * columns, 4], named: "\(prefix)boxes") {
-                (0..<rows).flatMap { row in
-                    (0..<columns).flatMap { [start + Float($0) * step, start + Float(row) * step, span, span] }
-                }
+                vertical.flatMap { y in horizontal.flatMap { x in [x, y, span, span] } }
             }
         }
         let centers =
-            (0..<rows).flatMap { _ in (0..<columns).map { start + Float($0) * step } }
-            + (0..<rows).flatMap { row in [Float](repeating: start + Float(row) * step, count: columns) }
+            vertical.flatMap { _ in horizontal } + vertical.flatMap { [Float](repeating: $0, count: columns) }
         let offsets = addChannels(logos..<(logos + 2), of: output, level, named: "\(prefix)offsets")
         let center = addScale(
             offsets, scale: ([1], [step]), bias: ([2, rows, columns], centers), named: "\(prefix)centers")

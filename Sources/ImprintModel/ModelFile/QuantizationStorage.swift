@@ -108,7 +108,8 @@ struct StoredActivations: Codable {
                         + counted(channels.zeroPoints.count, "zero point"))
             }
             let scales = stride(from: 0, to: bytes.count, by: 4).map { start in
-                Float(bitPattern: (0..<4).reduce(UInt32(0)) { $0 | UInt32(bytes[start + $1]) << (8 * UInt32($1)) })
+                // Little-endian.
+                Float(bitPattern: bytes[start..<start + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
             }
             guard scales.allSatisfy({ $0.isFinite && $0 > 0 }) else {
                 throw .invalidMetadata(

@@ -49,7 +49,7 @@ struct CoreMLReferenceTests {
     @Test("MNIST: grey image, int64 labels, channels-last flatten")
     func mnist() throws {
         let imported = try importModel("MNIST")
-        #expect(imported.model.labels == (0...9).map(String.init))
+        #expect(imported.model.labels == (0...9).map { "\($0)" })
         for (expected, image) in try images("mnist") {
             let known = try #require(expected.mnist)
             #expect(maximumDifference(try probabilities(imported, image), known) < 1e-4, "\(expected.file)")

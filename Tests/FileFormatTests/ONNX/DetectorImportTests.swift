@@ -64,7 +64,8 @@ import Testing
         #expect(model.network.output == TensorShape(height: 16, width: 16, channels: 5))
         #expect(model.preprocessing.mean == [0, 0, 0] && model.preprocessing.scale == [1, 1, 1])
         #expect(model.parameters.layout["marks.weight"] == nil)
-        let samples = (0..<(64 * 64 * 3)).map { UInt8($0 * 37 % 251) }
+        let sampleCount = 64 * 64 * 3
+        let samples = (0..<sampleCount).map { UInt8($0 * 37 % 251) }
         let plan = try ExecutionPlan(
             model.network, parameters: model.parameters,
             options: ExecutionPlan.Options(batchSize: 1, mode: .prediction))

@@ -61,7 +61,10 @@ import Testing
         let (logits, model) = (try read(TFLiteSample()), try read(TFLiteSample(hasSigmoids: true)))
         #expect(model.anchors == logits.anchors)
         #expect(model.network.nodes.count(where: { $0.layer is Sigmoid }) == 1)
-        let image = (0..<model.network.input.count).map { Float($0 * 37 % 64) / 32 - 1 }
+        let image: [Float] = (0..<model.network.input.count).map { index in
+            let level = Float(index * 37 % 64)
+            return level / 32 - 1
+        }
         #expect(try model.prediction(image) == logits.prediction(image))
     }
 

@@ -135,7 +135,8 @@ import Testing
     }
 
     private var image: RasterImage {
-        RasterImage(width: 150, height: 90, channels: 3, samples: (0..<(150 * 90 * 3)).map { UInt8($0 * 37 % 251) })
+        let count = 150 * 90 * 3
+        return RasterImage(width: 150, height: 90, channels: 3, samples: (0..<count).map { UInt8($0 * 37 % 251) })
     }
 
     @Test("Detections have boxes within the image and the region of interest", arguments: [false, true])
