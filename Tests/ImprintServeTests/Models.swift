@@ -25,7 +25,7 @@ func randomDetector() throws -> ModelFile {
     let network = try Network.logoDetector(logos: 1)
     var preprocessing = Preprocessing(width: 96, height: 96, cropAndScale: .scaleFill)
     (preprocessing.mean, preprocessing.scale) = ([128, 128, 128], [1 / 64, 1 / 64, 1 / 64])
-    return try ModelFile(
+    return ModelFile(
         network: network, parameters: try Parameters(network, seed: 2), labels: ["none", "logo"],
         preprocessing: preprocessing,
         detector: DetectorHead(
