@@ -125,11 +125,7 @@ extension LiveRun {
             + confusion
     }
 
-    /// The number of epochs before the photos changed, whose validation results are not comparable with those of later epochs.
-    private var incomparableEpochs: Int {
-        guard let resumed = start?.resumed, !resumed.hasSameImages else { return 0 }
-        return resumed.history.count
-    }
+    private var incomparableEpochs: Int { start?.incomparableEpochs ?? 0 }
 
     /// The best epoch so far or, at the end, the epoch of the model; nil without a validation result.
     private var best: EpochMetrics? {

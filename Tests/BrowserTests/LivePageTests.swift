@@ -157,16 +157,16 @@ import Testing
 
     @Test(
         "The best epoch is one after the photos changed and, at the end, the epoch of the model",
-        arguments: [(true, 1), (false, 3)])
-    func bestEpoch(hasSameImages: Bool, expected: Int) throws {
+        arguments: [(0, 1), (1, 3), (2, 3)])
+    func bestEpoch(incomparable: Int, expected: Int) throws {
         let history = history([0.1, 0.9, 0.5])
         var run = LiveRun()
-        run.take(
-            .started(
-                TrainingStart(
-                    kind: .fromScratch, labels: ["a", "b"], trainingImages: 8, network: "lenet", parameterCount: 1,
-                    trainableParameterCount: 1, epochs: 3,
-                    resumed: .init(history: Array(history.prefix(2)), hasSameImages: hasSameImages))))
+        var start = TrainingStart(
+            kind: .fromScratch, labels: ["a", "b"], trainingImages: 8, network: "lenet", parameterCount: 1,
+            trainableParameterCount: 1, epochs: 3,
+            resumed: .init(history: Array(history.prefix(2)), hasSameImages: incomparable < 2))
+        start.incomparableEpochs = incomparable
+        run.take(.started(start))
         run.take(.epoch(history[2], seconds: 1))
         #expect(run.head.contains("<dt>best epoch</dt><dd>\(expected)</dd>"))
         #expect(run.body.contains(">best: \(expected)</text>"))

@@ -56,6 +56,13 @@ import Testing
                 // Losses on different images are not comparable, so the best epoch is one of the new ones.
                 #expect(try #require(model.training?.keptEpoch) > 2)
                 #expect(model.training?.history.count == 4)
+                #expect(start?.incomparableEpochs == 2)
+                // Without another change, the first epochs stay incomparable.
+                longer.epochs = 5
+                _ = try train(
+                    folder, longer, checkpoints: options,
+                    onEvent: { if case .started(let event) = $0 { start = event } })
+                #expect(start?.resumed?.hasSameImages == true && start?.incomparableEpochs == 2)
             }
         }
     }

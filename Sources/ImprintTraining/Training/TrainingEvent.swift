@@ -67,6 +67,8 @@ public struct TrainingStart: Sendable {
     package var replacedProgress: String?
     /// The validation accuracy of the fitted head that a resumed run started from, which the best epoch must reach; see `TrainingBatch`.
     package var startAccuracy: Float?
+    /// The number of epochs before the photos last changed, whose validation results are not comparable with those of later epochs.
+    package var incomparableEpochs = 0
     /// The leakage between training and validation images; nil without a validation set, or if the images were not compared.
     public let leakage: Leakage?
     /// The recipe that was chosen for the run, with its reason, or nil if the run does not use a recipe.

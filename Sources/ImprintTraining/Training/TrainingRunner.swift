@@ -189,6 +189,7 @@ final class TrainingRunner<Job: TrainingTask> {
             decision: task.decision)
         start.replacedProgress = store?.replacedProgress
         start.startAccuracy = run.loop.progress.comparableStartAccuracy
+        start.incomparableEpochs = run.loop.progress.firstComparable
         onEvent(.started(start))
     }
 
