@@ -180,7 +180,7 @@ extension ImageFolder {
             let hasPhotos = listing.files.contains { isImage(location.appending(path: $0)) }
             let mayBeLabel = minimumLabels == 1 && hasPhotos
             if labels.contains(where: knownLabels.contains) || (labels.count > 1 && !mayBeLabel) {
-                throw .labelsInSubfolder(folder: url, name: path, labels: listing.folders)
+                throw .labelsInSubfolder(folder: url, name: path, labels: labels)
             }
             // A chain of links may not end.
             guard labels.count == 1, !hasPhotos, !isLink(location.appending(path: labels[0])) else { return }

@@ -109,7 +109,7 @@ import Testing
         "A folder above the folders of labels is an error that names the inner folder",
         arguments: [
             (["archive/A/a.jpg", "archive/B/x/b.jpg", "read.me"], 2, "archive", ["A", "B"]),
-            (["train/A/a.jpg", "train/B/b.jpg", "train/C/notes.txt"], 2, "train", ["A", "B", "C"]),
+            (["train/A/a.jpg", "train/B/b.jpg", "train/C/notes.txt"], 2, "train", ["A", "B"]),
             (["A/1/a.jpg", "A/2/read.me"], 2, nil, []), (["A/1/a.jpg", "A/2/read.me"], 1, nil, []),
             (["A/1/a.jpg", "A/2/b.jpg"], 1, "A", ["1", "2"]), (["A/1/a.jpg", "A/2/b.jpg", "A/c.jpg"], 1, nil, []),
             (["A/1/a.jpg", "A/2/b.jpg", "A/c.jpg"], 2, "A", ["1", "2"]), (["A/a.jpg"], 2, nil, []),
