@@ -91,8 +91,8 @@ package struct ImageGroups: Sendable {
 extension SequencePosition {
     /// Returns the position of every photo of the sources in its series.
     ///
-    /// A series spans the folders of labels, because the photos of one burst may have several labels. If one of its numbers occurs twice, each
-    /// of these folders has a separate series.
+    /// A series spans the folders of labels, because the photos of one burst may have several labels. If one of its numbers occurs in two of
+    /// these folders, each of them has a separate series. Photos of one folder may have the same number, such as an edited copy.
     static func positions(in sources: [any TrainingSource]) -> [SequencePosition?] {
         var positions: [(position: SequencePosition?, home: String)] = []
         for (index, source) in sources.enumerated() {
@@ -101,8 +101,12 @@ extension SequencePosition {
                 positions.append((SequencePosition(path), "\(index)/\(home)/"))
             }
         }
-        var seen: Set<SequencePosition> = []
-        let clashing = Set(positions.compactMap { $0.position.flatMap { seen.insert($0).inserted ? nil : $0.series } })
+        var homes: [SequencePosition: String] = [:]
+        var clashing: Set<String> = []
+        for (position, home) in positions {
+            guard let position else { continue }
+            if homes.updateValue(home, forKey: position) ?? home != home { clashing.insert(position.series) }
+        }
         return positions.map { position, home in
             guard let position, clashing.contains(position.series) else { return position }
             return SequencePosition(series: home + position.series, number: position.number)
