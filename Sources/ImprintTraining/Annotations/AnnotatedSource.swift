@@ -40,17 +40,18 @@ package struct AnnotatedSource: TrainingSource {
 
     package func identifier(of item: TrainingPhoto) -> String { paths[item.url] ?? item.url.displayPath }
 
-    /// Returns a function that finds the index of a photo by its path in the annotation file, or nil if there is no such photo.
+    /// Returns a function that finds the indices of photos by their path in the annotation file.
     ///
-    /// `identifier(of:)` is relative to the deepest folder of all photos, so it can lack folders that the file names.
-    func indexInFile() -> (String) -> Int? {
+    /// `identifier(of:)` is relative to the deepest folder of all photos, so it can lack folders that the file names. Files in several folders
+    /// may name different photos with the same path.
+    func indicesInFile() -> (String) -> [Int] {
         // Bytes, as in `indicesByPath`.
         func bytes(_ location: URL) -> [UInt8] { Array(location.standardizedFileURL.displayPath.utf8) }
         let indices = Dictionary(
             items.enumerated().map { (bytes($1.url), $0) }, uniquingKeysWith: { first, _ in first })
         return { path in
-            guard PhotoFinder.isValid(path) else { return nil }
-            return finder.candidates(path).lazy.compactMap { indices[bytes($0)] }.first
+            guard PhotoFinder.isValid(path) else { return [] }
+            return Set(finder.candidates(path).compactMap { indices[bytes($0)] }).sorted()
         }
     }
 }

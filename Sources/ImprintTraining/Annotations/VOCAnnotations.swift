@@ -40,6 +40,7 @@ struct VOCAnnotations {
     func contents() throws(BoxAnnotationsError) -> AnnotationContents {
         var contents = AnnotationContents(labels: [], photos: [])
         var labels: Set<String> = []
+        var folders: Set<URL> = []
         for file in files {
             let annotation = try VOCFile(file)
             let folder = file.absoluteURL.deletingLastPathComponent()
@@ -49,7 +50,7 @@ struct VOCAnnotations {
                     ?? [folder, root, root.appending(path: "JPEGImages"), root.appending(path: "images")]
                     + (folder.lastPathComponent.lowercased() == "annotations"
                         ? [parent.appending(path: "JPEGImages"), parent.appending(path: "images"), parent] : []))
-            contents.folders = finder.folders
+            contents.folders += finder.folders.filter { folders.insert($0).inserted }
             let (url, isStated) = Self.photo(annotation.fileName, of: file, finder)
             if !isStated { contents.warnings.add(.foundByStem, url.lastPathComponent) }
             let size = annotation.width.flatMap { width in annotation.height.map { (width, $0) } }

@@ -9,6 +9,8 @@ public enum CrossValidationError: DescribedError, Equatable {
     case labelInOneFold(label: String, fold: Int, seed: UInt64)
     /// A group names a photo that the folder, list or annotation file does not have.
     case unknownPhoto(path: String, source: String)
+    /// A group has a path that annotation files in different folders use for different photos.
+    case ambiguousPhoto(path: String, photos: [String])
     /// Another cross-validation uses the folder of finished folds.
     case folderInUse(folder: String)
     /// The folder of finished folds belongs to a cross-validation with other settings.
@@ -37,6 +39,9 @@ public enum CrossValidationError: DescribedError, Equatable {
         case .unknownPhoto(let path, let source):
             "a group of photos has \(path.debugDescription), which is not a photo in \(source). Expected paths relative to the folder, or as "
                 + "in the list or the annotation file. Correct the path or remove it"
+        case .ambiguousPhoto(let path, let photos):
+            "a group of photos has \(path.debugDescription), which is the name of \(counted(photos.count, "photo")) in different folders. "
+                + "Write the path of one of them: \(photos.map { quotedName($0) }.joined(separator: " or "))"
         case .folderInUse(let folder):
             "the folder of finished folds \(folder) is in use by another cross-validation. Wait until it ends, or choose another folder"
         case .otherSettings(let folder, let setting, let found, let expected):

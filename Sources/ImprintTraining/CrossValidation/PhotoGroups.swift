@@ -18,7 +18,7 @@ struct PhotoGroups {
     ///   - additional: Further groups, as paths in the source or in the annotation file.
     ///   - keepsGroupsTogether: Whether near-duplicates and bursts form groups.
     ///   - onProgress: Receives the number of photos read so far, from time to time; throws if the work should end.
-    /// - Throws: `CrossValidationError.unknownPhoto`; `ImageError` if too few photos are readable; the errors of `onProgress`.
+    /// - Throws: `CrossValidationError.unknownPhoto` or `ambiguousPhoto`; `ImageError` if too few photos are readable; the errors of `onProgress`.
     init(
         _ photos: any TrainingSource, additional: [[String]], keepsGroupsTogether: Bool, workers: Workers,
         onProgress: (Int) throws -> Void
@@ -63,11 +63,17 @@ struct PhotoGroups {
     private static func join(_ groups: [[String]], of photos: any TrainingSource, _ union: inout UnionFind) throws {
         guard !groups.isEmpty else { return }
         let indices = photos.indicesByPath
-        let indexInFile = (photos as? AnnotatedSource)?.indexInFile()
+        let indicesInFile = (photos as? AnnotatedSource)?.indicesInFile()
         for group in groups {
             let members = try group.map { path in
-                guard let index = indices[Array(path.utf8)] ?? indexInFile?(path) else {
+                if let index = indices[Array(path.utf8)] { return index }
+                let found = indicesInFile?(path) ?? []
+                guard let index = found.first else {
                     throw CrossValidationError.unknownPhoto(path: path, source: photos.name)
+                }
+                guard found.count == 1 else {
+                    throw CrossValidationError.ambiguousPhoto(
+                        path: path, photos: found.map { photos.identifier(of: photos.items[$0]) })
                 }
                 return index
             }

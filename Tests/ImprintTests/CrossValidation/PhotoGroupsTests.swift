@@ -161,6 +161,31 @@ import Testing
         }
     }
 
+    @Test("The names in XML files of several folders find their photos, unless two photos have the same name")
+    func namesInSeveralFolders() throws {
+        try withTemporaryFolder { folder in
+            for path in ["train/a", "train/c", "valid/b", "train/0", "valid/0"] {
+                try writeAnnotatedPhoto(folder.appending(path: "\(path).png"))
+                let name = path.split(separator: "/").last ?? ""
+                let text = """
+                    <annotation><filename>\(name).png</filename><object><name>cat</name>
+                    <bndbox><xmin>10</xmin><ymin>10</ymin><xmax>30</xmax><ymax>30</ymax></bndbox></object></annotation>
+                    """
+                try writeAnnotations(["\(path).xml": text], in: folder)
+            }
+            let source = AnnotatedSource(try BoxAnnotations(contentsOf: folder))
+            func join(_ paths: String...) throws {
+                _ = try PhotoGroups(
+                    source, additional: [paths], keepsGroupsTogether: false, workers: Workers(1)
+                ) { _ in }
+            }
+            try join("a.png", "c.png", "b.png", "train/0.png", "valid/0.png")
+            let error = CrossValidationError.ambiguousPhoto(path: "0.png", photos: ["train/0.png", "valid/0.png"])
+            #expect(throws: error) { try join("0.png") }
+            #expect(error.description.contains("Write the path of one of them"))
+        }
+    }
+
     @Test("A label with fewer groups than folds is an error that names the label") func tooFewGroups() throws {
         try withImages(perLabel: 6) { root in
             for index in 1..<6 { try FileManager.default.removeItem(at: root.appending(path: "right/\(index).png")) }
