@@ -47,8 +47,11 @@ import Testing
     }
 
     @Test(
-        "Links that would form a cycle or repeat photos are not followed",
-        arguments: [("images", "", ""), ("images", "train/images", "train/labels"), ("images/x", "", "")])
+        "Links that would form a cycle are not followed, and photos with several paths are read once",
+        arguments: [
+            ("images", "", ""), ("images", "train/images", "train/labels"), ("images/x", "", ""),
+            ("images", "photos", "photos"), ("images", "photos", "labels"),
+        ])
     func repeatedPhotos(path: String, target: String, texts: String) throws {
         try withTemporaryFolder { folder in
             let text = texts.isEmpty ? "a.txt" : "\(texts)/a.txt"
@@ -59,7 +62,9 @@ import Testing
             try FileManager.default.createDirectory(
                 at: link.deletingLastPathComponent(), withIntermediateDirectories: true)
             try FileManager.default.createSymbolicLink(at: link, withDestinationURL: photos)
-            #expect(try BoxAnnotations(contentsOf: folder).photos.map(boxTexts) == [["cat 50 25 100 50"]])
+            let annotations = try BoxAnnotations(contentsOf: folder)
+            #expect(annotations.photos.map(boxTexts) == [["cat 50 25 100 50"]])
+            #expect(annotations.problems.isEmpty)
         }
     }
 

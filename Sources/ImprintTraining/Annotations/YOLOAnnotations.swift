@@ -197,7 +197,8 @@ struct YOLOAnnotations {
     private func addFolder(to contents: inout AnnotationContents) throws {
         let folder = photoFolder ?? root
         contents.folders = [folder]
-        let paths = try ImageFolder.imagePaths(in: folder) { Self.followsLink($0, in: folder) }
+        let paths = Self.distinct(
+            try ImageFolder.imagePaths(in: folder) { Self.followsLink($0, in: folder) }, in: folder)
         let hasImageFolder = photoFolder == nil && paths.contains { Self.imageFolderIndex($0) != nil }
         var used: Set<String> = []
         var coverage = TextFileCoverage(source: folder)
@@ -259,6 +260,25 @@ struct YOLOAnnotations {
         let link = folder.appending(path: path)
         guard !folder.isInside(link) else { return false }
         return !(link.isInside(folder) && link.resolvingSymlinksInPath().lastPathComponent == "images")
+    }
+
+    /// Returns the paths without those of a photo that has another path through a link; those in a folder `images` are preferred.
+    private static func distinct(_ paths: [String], in folder: URL) -> [String] {
+        var targets: [Substring: String] = [:]
+        func location(_ path: String) -> String {
+            let name = path.lastIndex(of: "/").map { path[$0...] } ?? path[...]
+            let parent = path.dropLast(name.count)
+            let target =
+                targets[parent]
+                ?? folder.appending(path: String(parent)).resolvingSymlinksInPath().standardizedFileURL.displayPath
+            targets[parent] = target
+            return "\(target)/\(name)"
+        }
+        var locations: Set<String> = []
+        let inImages = paths.filter { imageFolderIndex($0) != nil }
+        let others = paths.filter { imageFolderIndex($0) == nil }
+        let distinct = Set((inImages + others).filter { locations.insert(location($0)).inserted })
+        return paths.filter(distinct.contains)
     }
 
     /// Returns a photo with the boxes of its text file.
