@@ -170,6 +170,9 @@ find_browser() {
     export IMPRINT_CHROMIUM
 }
 
+# With more tests in parallel than cores, waiting tests would exceed their time limits.
+cores=$(getconf _NPROCESSORS_ONLN)
+
 # Runs the tests of layers and images with the kernels of Imprint and OpenBLAS for older processors.
 test_older_processors() {
     if [ "$(uname -sm)" != "Linux x86_64" ]; then
@@ -183,18 +186,18 @@ test_older_processors() {
             continue
         fi
         echo "Testing the kernels for ${kernels#*:} …" >&2
-        IMPRINT_KERNELS=${kernels%:*} OPENBLAS_CORETYPE=${kernels#*:} run_tests \
+        IMPRINT_KERNELS=${kernels%:*} OPENBLAS_CORETYPE=${kernels#*:} run_tests "$cores" \
             --filter 'ImprintNetworkTests|ImprintImagesTests'
     done
 }
 
-# Runs the chosen tests, as many in parallel as there are cores, and, if any fails, repeats the messages of the failures at the
-# end. With more in parallel, waiting tests would exceed their time limits.
+# Runs the chosen tests, a number of them in parallel, and, if any fails, repeats the messages of the failures at the end:
+# run_tests WIDTH OPTION …
 run_tests() {
     local log status=0
     log=$(mktemp)
     swift test --skip-build "${optimized[@]}" --disable-xctest \
-        --experimental-maximum-parallelization-width "$(getconf _NPROCESSORS_ONLN)" "$@" 2>&1 | tee "$log" || status=$?
+        --experimental-maximum-parallelization-width "$@" 2>&1 | tee "$log" || status=$?
     if [ "$status" -ne 0 ]; then
         printf '\nFailed tests:\n' >&2
         grep -aE '^✘ |Fatal error|crashed:|error:' "$log" >&2 || echo "The output above names no failed test." >&2
