@@ -134,6 +134,8 @@ import Testing
             let run = try shell("$imprint \(command) --annotations set\(options)", folder: folder)
             let isWarned = run.errors.contains("are read together. To separate them, add the paths of the photos, ")
             #expect(isWarned == (advice != nil), "\(run.errors)")
+            // The boxes are read before the other photos.
+            #expect(run.errors.contains("missing") == command.hasPrefix("train"), "\(run.errors)")
             if let advice { #expect(run.errors.contains(advice), "\(run.errors)") }
         }
     }
