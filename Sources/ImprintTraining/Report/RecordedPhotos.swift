@@ -57,6 +57,6 @@ package struct RecordedPhotos {
 }
 
 extension TrainingRecord {
-    /// The end of a title: " of the base model" if the model with this record was merged or personalized after training; otherwise empty.
-    var owner: String { trainedModel == nil ? "" : " of the base model" }
+    /// The end of a title: " of the trained model" if the model with this record was merged or personalized after training; otherwise empty.
+    var owner: String { trainedModel == nil ? "" : " of the trained model" }
 }

@@ -136,7 +136,7 @@ import Testing
         #expect(!html.contains("95 % confidence interval") && !html.contains("is unknown"))
     }
 
-    @Test("The report of a merged model states that its training record is that of the base model")
+    @Test("The report of a merged model states that its training record is that of the trained model")
     func mergedModel() throws {
         let network = try Network.named("logonet", labels: 2, inputSize: 16, width: 0.125)
         func html(trainedModel: String?) throws -> String {
@@ -151,10 +151,10 @@ import Testing
             ).html
         }
         let (own, merged) = (try html(trainedModel: nil), try html(trainedModel: String(repeating: "0", count: 64)))
-        #expect(own.contains("<p class=\"score\">") && !own.contains("of the base model"))
-        #expect(!merged.contains("<p class=\"score\">") && merged.contains("Training curves of the base model"))
-        #expect(merged.contains("<dt>training photos of the base model</dt><dd>11</dd>"))
-        #expect(merged.contains("<dt>epochs of the base model</dt><dd>1</dd>"))
+        #expect(own.contains("<p class=\"score\">") && !own.contains("of the trained model"))
+        #expect(!merged.contains("<p class=\"score\">") && merged.contains("Training curves of the trained model"))
+        #expect(merged.contains("<dt>training photos of the trained model</dt><dd>11</dd>"))
+        #expect(merged.contains("<dt>epochs of the trained model</dt><dd>1</dd>"))
     }
 
     @Test("The settings contain every hyperparameter that the training used, and the found learning rate")
