@@ -31,9 +31,9 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case notAFolder(file: URL, kind: String = "a file")
     /// The folder contains neither sub-folders nor images.
     case emptyFolder(folder: URL)
-    /// The folder holds images, `images` of them, but no sub-folders that name their classes.
+    /// The folder holds images, `images` of them, but no sub-folders that name their labels.
     case noLabelFolders(folder: URL, images: Int)
-    /// The folder holds fewer classes than needed; `found` are their names.
+    /// The folder holds fewer labels than needed; `found` are these labels.
     case tooFewLabels(folder: URL, found: [String], minimum: Int)
     /// The only sub-folder, `name`, has the sub-folders `labels`, which are probably those of the labels.
     ///
@@ -43,7 +43,7 @@ public enum ImageError: DescribedError, Equatable, Sendable {
     case equalNames(folder: URL, names: [String])
     /// The name of a sub-folder shows nothing: it consists of white space or invisible characters, such as U+200B.
     case blankLabel(folder: URL, name: String)
-    /// The sub-folder of a class holds no image.
+    /// The sub-folder of a label holds no image.
     case labelWithoutImages(folder: URL, label: String)
     /// The folder is a data set of photos with bounding boxes; `found` names the file or folders that show it.
     case hasBoxes(folder: URL, found: String)

@@ -16,24 +16,24 @@ public struct ImageFolder: Sendable {
     /// It identifies the files that a model was trained on without reading them.
     public let digest: String
 
-    /// Returns the path of one of the items, relative to the folder.
+    /// Returns the identifier of one of the items: its path relative to the folder.
     public func identifier(of item: TrainingPhoto) -> String {
         item.url.displayComponents.dropFirst(url.displayComponents.count).joined(separator: "/")
     }
 
     /// Creates a data set from the images in the sub-folders of `url`.
     ///
-    /// Each sub-folder is a class, which includes the images in its own sub-folders. A file counts as an image by the
+    /// Each sub-folder is a label, which includes the images in its own sub-folders. A file counts as an image by the
     /// extension of its name or else by its content; it is not decoded. Hidden files and system files (Thumbs.db, …) are
-    /// skipped. Symbolic links to files and to class folders are followed; links to deeper folders are skipped because they
+    /// skipped. Symbolic links to files and to folders of labels are followed; links to deeper folders are skipped because they
     /// could form cycles.
     ///
     /// - Parameters:
     ///   - url: The folder.
-    ///   - minimumLabels: The minimum number of classes: 2 for training, 1 is enough for evaluation.
-    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a data set with bounding boxes, if it holds too few class folders or
+    ///   - minimumLabels: The minimum number of labels: 2 for training, 1 is enough for evaluation.
+    /// - Throws: `ImageError` if the folder is missing, a file, empty, or a data set with bounding boxes, if it holds too few folders of labels or
     ///   the folders of a dataset split, such as train and val, if its only sub-folder holds such a data set or several folders of images
-    ///   instead of images, or if a class has a blank name or no images.
+    ///   instead of images, or if a label is blank or has no images.
     public init(at url: URL, minimumLabels: Int = 2) throws(ImageError) {
         try self.init(at: url, minimumLabels: minimumLabels, knownLabels: [])
     }

@@ -172,8 +172,8 @@ extension Audit.Finding.Kind {
             "Training rejects validation photos of labels that it does not learn. Add training photos of these labels, correct the "
                 + "labels, or remove these validation photos."
         case .reservedLabels:
-            "These labels are reserved for photos without an object, so training rejects objects with them. Rename the labels, or remove "
-                + "their boxes if they mark no object."
+            "These labels are reserved for photos without an object, so training without other photos rejects objects with them. "
+                + "Rename the labels, or remove their boxes if they mark no object."
         case .sharedPhotos:
             "The validation and test sets must not contain training photos, because a model recognizes the photos that it was trained "
                 + "on. The test set must not contain validation photos, because training selects the model with them. Remove the photos "

@@ -54,7 +54,7 @@ import Testing
             (rules("[{\"stride\":8,\"anchors\":2}]"), "for 48 anchors and 1 label, expected 288 values"),
             (rules(valid, "3"), "3 values for each anchor"), (rules(valid, "6"), "expected 378 values"),
             (rules(valid, "9223372036854775807"), "values for each anchor"),
-            (rules(valid, "5", "0"), "a maximum overlap of 0,"), (rules(valid, "5", "2"), "a maximum overlap of 2,"),
+            (rules(valid, "5", "0"), "a maximumOverlap of 0,"), (rules(valid, "5", "2"), "a maximumOverlap of 2,"),
             ("{}", "imprint.anchors"), ("[]", "imprint.anchors"), ("", "imprint.anchors"),
         ])
     func refused(rules: String, text: String) throws {

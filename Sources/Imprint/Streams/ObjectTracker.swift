@@ -33,7 +33,7 @@ public struct ObjectTracker: Sendable {
     private var tracks: [Track] = []
     private var lastID = 0
 
-    /// Creates a tracker with the default values: a minimum overlap of 0.3, and 5 missed frames.
+    /// Creates a tracker with the default values: a minimum IoU of 0.3, and 5 missed frames.
     public init() { (minimumIoU, maximumMissedFrames) = (0.3, 5) }
 
     /// Creates a tracker.

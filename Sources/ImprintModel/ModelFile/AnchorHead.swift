@@ -77,7 +77,7 @@ public struct AnchorHead: Codable, Hashable, Sendable {
             return "\(valuesPerAnchor) values for each anchor, expected \(Self.boxValueCount) to 256"
         }
         guard iouThreshold > 0, iouThreshold <= 1 else {
-            return "a maximum overlap of \(messageText(iouThreshold)), expected more than 0 and at most 1"
+            return "a maximumOverlap of \(messageText(iouThreshold)), expected more than 0 and at most 1"
         }
         let input = network.input
         guard levels.allSatisfy({ input.height.isMultiple(of: $0.stride) && input.width.isMultiple(of: $0.stride) })

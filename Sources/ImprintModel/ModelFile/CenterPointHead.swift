@@ -62,7 +62,7 @@ public struct CenterPointHead: Codable, Hashable, Sendable {
                 + "the stride"
         }
         guard iouThreshold > 0, iouThreshold <= 1 else {
-            return "a maximum overlap of \(iouThreshold), expected more than 0 and at most 1"
+            return "a maximumOverlap of \(messageText(iouThreshold)), expected more than 0 and at most 1"
         }
         guard !labels.isEmpty, network.output.channels == labels.count + Self.boxValueCount else {
             return

@@ -56,7 +56,7 @@ protocol TrainingTask {
     /// Returns the number of photos or patches of a round.
     func sampleCount(ofRound round: Int) -> Int
 
-    /// Returns the recipe, the number of parameters, the number of trainable ones, and the maximum number of rounds.
+    /// Returns the kind of training, the number of parameters, the number of trainable ones, and the maximum number of rounds.
     func describe() -> (kind: TrainingKind, parameterCount: Int, trainableParameterCount: Int, roundCount: Int)
 
     /// Creates the model with the best parameters.
