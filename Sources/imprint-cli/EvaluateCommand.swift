@@ -90,7 +90,7 @@ struct EvaluateCommand: ParsableCommand {
     /// - Parameter files: Photos that show none of the labels; nil without --unknown.
     private func runClassifier(_ classifier: ImageClassifier, _ data: String, unknown files: [URL]?) throws {
         let folder = try labelledPhotos(at: URL(filePath: data), minimumLabels: 1, knownLabels: classifier.labels)
-        try unknownPhotos.check(folder)
+        try unknownPhotos.check(files, folder)
         if classifier.model.isMultiLabel || (folder.isMultiLabel && !classifier.confidencesSumToOne) {
             return try runMultiLabel(classifier, folder)
         }

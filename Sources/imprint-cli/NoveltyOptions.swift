@@ -71,12 +71,14 @@ struct UnknownPhotosOption: ParsableArguments {
         return try ImageFolder.images(in: URL(filePath: unknown))
     }
 
-    /// Checks that the folder of the unknown photos contains none of the labelled photos, which the model should accept.
-    /// - Throws: `ValidationError` that names a labelled photo in the folder.
-    func check(_ labelled: any TrainingSource) throws {
-        guard let unknown else { return }
-        let folder = URL(filePath: unknown)
-        guard let photo = labelled.items.first(where: { $0.url.isInside(folder) }) else { return }
+    /// Checks that the unknown photos are none of the labelled photos, which the model should accept.
+    /// - Throws: `ValidationError` that names a labelled photo.
+    func check(_ photos: [URL]?, _ labelled: any TrainingSource) throws {
+        guard let unknown, let photos else { return }
+        let locations = Set(photos.map { $0.resolvingSymlinksInPath().displayPath })
+        let isUnknown = { (photo: TrainingPhoto) in locations.contains(photo.url.resolvingSymlinksInPath().displayPath)
+        }
+        guard let photo = labelled.items.first(where: isUnknown) else { return }
         throw ValidationError(
             "--unknown: \(unknown): the folder contains the labelled photo \(visible(photo.url.displayPath)), expected only photos that show "
                 + "none of the labels. Name a folder of other photos.")

@@ -97,8 +97,13 @@ import Testing
             try Data("photo,label\nphotos/dark/0.png,dark\n".utf8).write(to: folder.appending(path: "list.csv"))
             try FileManager.default.createSymbolicLink(
                 atPath: folder.appending(path: "link").path, withDestinationPath: "photos")
+            let links = folder.appending(path: "links")
+            try FileManager.default.createDirectory(at: links, withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(
+                atPath: links.appending(path: "a.png").path, withDestinationPath: "../photos/dark/0.png")
             for (labelled, unknown) in [
                 ("photos", "photos"), ("photos", "."), ("photos", "photos/dark"), ("photos", "link"),
+                ("photos", "links"),
                 ("list.csv", "photos/dark"),
             ] {
                 let run = try shell("$imprint evaluate m.imprint \(labelled) --unknown \(unknown)", folder: folder)
