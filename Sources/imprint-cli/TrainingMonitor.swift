@@ -23,7 +23,7 @@ struct TrainingMonitor {
     private var started: TrainingStart?
     /// The best round so far whose validation result is comparable.
     private var bestRound: EpochMetrics?
-    /// The validation accuracy of the fitted head, which the best round must reach; nil if it does not count.
+    /// The validation accuracy of the fitted head, which the best round must reach; nil without a fitted head, or after a change of the photos.
     private var startAccuracy: Float?
     private var bar = ProgressBar()
 
@@ -136,7 +136,7 @@ struct TrainingMonitor {
         let seen = resumed.imagesSeen > 0 ? " and \(counted(resumed.imagesSeen, trainingItem)) of the next" : ""
         Terminal.note("Resumed after \(count(done))\(seen).")
         bestRound = nil
-        if resumed.hasSameImages { for metrics in resumed.history { _ = isBest(metrics) } }
+        for metrics in resumed.history.dropFirst(started?.incomparableEpochs ?? 0) { _ = isBest(metrics) }
         if !resumed.hasSameImages {
             Terminal.warn(
                 "The photos have changed since the checkpoint (\(resumed.changeDescription)): the \(unit) starts again, and the best "
