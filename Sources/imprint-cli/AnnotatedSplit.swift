@@ -106,8 +106,8 @@ enum SplitAdvice {
     case validation
     /// Also the argument with the folder of the photos.
     case photoFolder
-    /// No warning, because --validation names the validation set.
-    case noWarning
+    /// No warning, because --validation names the validation set, unless there is a test set, which remains among the training photos.
+    case testSet
 
     /// Returns the end of the warning.
     fileprivate func text(_ folders: [DatasetPart: URL]) -> String {
@@ -118,7 +118,7 @@ enum SplitAdvice {
         case .photoFolder:
             guard let folder = folders[.test] ?? folders[.validation] else { return "" }
             return ", or pass the folder of the photos as an argument, such as \(shellQuoted(folder.displayPath))"
-        case .dataYAML, .noWarning: return ""
+        case .dataYAML, .testSet: return ""
         }
     }
 }
@@ -137,7 +137,7 @@ extension BoxAnnotations {
                 Terminal.note("Note: \(warning)")
             } else if warning != splitsLine {
                 Terminal.warn(warning)
-            } else if advice != .noWarning {
+            } else if advice != .testSet || splitFolders[.test] != nil {
                 Terminal.warn(warning + advice.text(splitFolders))
             }
         }

@@ -178,7 +178,7 @@ struct TrainDetectorCommand: AsyncParsableCommand {
         let split = try AnnotatedSplit(
             URL(filePath: annotations), validation: dataset.validationFolder, part: .training,
             usesValidationPart: dataset.validation == nil && !hasFolds,
-            splitAdvice: dataset.validation != nil ? .noWarning : hasFolds ? .dataYAML : .validation
+            splitAdvice: dataset.validation != nil ? .testSet : hasFolds ? .dataYAML : .validation
         ) { file, photos, part in
             let boxes = try BoxAnnotations(
                 contentsOf: file, photos: photos, part: part, threads: runOptions.common.threadCount)

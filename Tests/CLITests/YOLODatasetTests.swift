@@ -119,7 +119,8 @@ import Testing
         arguments: [
             ("train-detector", false, "val: images/val, or name the validation photos with --validation /"),
             ("train-detector", true, "such as train: images/train, val: images/val and test: images/test\n"),
-            ("train-detector --validation set/images/val", true, nil), ("train-detector --validation .2", false, nil),
+            ("train-detector --validation set/images/val", true, "val: images/val and test: images/test\n"),
+            ("train-detector --validation set/images/val", false, nil), ("train-detector --validation .2", false, nil),
             ("evaluate d.imprint", false, "or pass the folder of the photos as an argument, such as /"),
         ] as [(String, Bool, String?)])
     func splitAdvice(command: String, hasTest: Bool, advice: String?) throws {
