@@ -23,7 +23,10 @@ struct ServeCommand: AsyncParsableCommand {
     @Argument(help: "The model file, or the name of an installed model.")
     var model: String
 
-    @Option(help: ArgumentHelp("The name of the model in paths. (default: the file name without its extension)"))
+    @Option(
+        help: ArgumentHelp(
+            "The name of the model in paths. (default: the name of the installed model, or the file name without its extension)"
+        ))
     var name: String?
 
     @Option(help: ArgumentHelp("The IPv4 or IPv6 address of this machine to listen on.", valueName: "address"))
