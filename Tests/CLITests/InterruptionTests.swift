@@ -263,11 +263,15 @@ import Testing
             let run = try shell(
                 """
                 touch lines
-                $imprint train photos --output m.imprint --report r.html --checkpoint run --checkpoint-interval 0.1 --epochs 100000 \\
-                    --input-size 16 --width 0.25 --time-limit 6s --json > lines &
+                $imprint train photos --output m.imprint --report r.html --checkpoint run --checkpoint-interval 0 --epochs 100000 \\
+                    --input-size 16 --width 0.25 --json > lines &
                 while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
                 echo mine | tee m.imprint > r.html
                 echo mine > mine && mv mine run/checkpoint.safetensors
+                # Until the next checkpoint.
+                next=$(($(wc -l < lines) + 2))
+                while [ $(wc -l < lines) -lt $next ] && kill -0 $!; do sleep 0.05; done
+                kill -INT $!
                 wait $!
                 """, folder: folder)
             #expect(run.status == 1, "the checkpoint could not be written")

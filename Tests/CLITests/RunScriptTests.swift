@@ -15,7 +15,7 @@ import Testing
             try writeScript(script, to: programs.appending(path: name))
         }
         return try shell(
-            "PATH='\(programs.path)':\"$PATH\" '\(packageFolder.appending(path: "run").path)' \(arguments)",
+            "unset IMPRINT_BUILD; PATH='\(programs.path)':\"$PATH\" '\(packageFolder.appending(path: "run").path)' \(arguments)",
             folder: folder
         )
     }

@@ -114,11 +114,11 @@ public final class RawServer: Sendable {
                 Thread.detachNewThread { [self] in
                     defer { close(descriptor) }
                     var head = Data()
-                    while readsRequest && head.range(of: Data("\r\n\r\n".utf8)) == nil {
-                        var piece = [UInt8](repeating: 0, count: 4096)
-                        let count = recv(descriptor, &piece, piece.count, 0)
-                        if count <= 0 { return }
-                        head += piece.prefix(count)
+                    // Byte by byte, so that `Connection.read` receives the body even if it arrives together with the head.
+                    while readsRequest && !head.suffix(4).elementsEqual("\r\n\r\n".utf8) {
+                        var byte: UInt8 = 0
+                        if recv(descriptor, &byte, 1, 0) <= 0 { return }
+                        head.append(byte)
                     }
                     let text = String(decoding: head, as: UTF8.self)
                     let request = seen.withLock { seen in
