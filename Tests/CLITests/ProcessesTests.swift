@@ -91,7 +91,7 @@ struct ProcessesTests {
         try writeImages(to: folder.appending(path: "photos"), count: 40)
         return try run(
             """
-            processes 2 \(Self.training) --epochs 100000 --time-limit 10s --output "$PWD/m.imprint" --checkpoint run \\
+            processes 2 \(Self.training) --epochs 100000 --time-limit 600s --output "$PWD/m.imprint" --checkpoint run \\
                 --checkpoint-interval 0 --json >events.jsonl &
             job=$!
             while ! grep -q epoch events.jsonl; do sleep 0.1; done
