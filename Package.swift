@@ -274,7 +274,7 @@ let package = Package(
             name: "ImprintFleetTests",
             dependencies: [
                 "ImprintFleet", "Imprint", "ImprintModel", "ImprintImages", "ImprintInterop", "ImprintSynthesis",
-                "ImprintTraining", "ImprintCore", "TestSupport", "imprint-cli",
+                "ImprintTraining", "ImprintStore", "ImprintCore", "TestSupport", "imprint-cli",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             exclude: ["Fixtures"], swiftSettings: settings),

@@ -1,4 +1,5 @@
 public import ImprintCore
+public import ImprintStore
 
 /// An error of a fleet client, other than errors of photos, models and files.
 ///
@@ -24,6 +25,8 @@ public enum FleetError: DescribedError, Equatable {
     case rejected(url: String, status: Int, code: Int?, detail: String)
     /// The server cannot be reached, or failed.
     case unavailable(url: String, reason: String)
+    /// The certificate of the server is not trusted, or its proxy is unknown.
+    case noConnection(StoreError)
     /// A response of the server is larger than the limit.
     case oversized(url: String, limit: Int)
     /// A response of the server does not follow the protocol.
@@ -36,7 +39,8 @@ public enum FleetError: DescribedError, Equatable {
     /// Whether a later attempt may succeed without any change.
     var isTransient: Bool {
         switch self {
-        case .unavailable: true
+        // The name of a proxy may be unknown only until the network is up.
+        case .unavailable, .noConnection(.noProxy): true
         case .rejected(_, let status, _, _): status >= 500 || status == 429 || status == 408
         default: false
         }
@@ -71,8 +75,8 @@ public enum FleetError: DescribedError, Equatable {
             "\(url): the server rejects the request with status \(status): \(detail.sentence) Expected the Fleet API of flwr 1.42 "
                 + "or later."
         case .unavailable(let url, let reason):
-            "\(url): the server is not available: \(reason.sentence) Check the URL and that the SuperLink is running"
-                + (url.hasPrefix("https:") ? ", and that the operating system trusts its certificate." : ".")
+            "\(url): the server is not available: \(reason.sentence) Check the URL and that the SuperLink is running."
+        case .noConnection(let error): "\(error)"
         case .oversized(let url, let limit):
             "\(url): the response has more than \(limit) bytes, the maximum for this model, and was rejected. "
                 + "Check that the server trains the head of this model."

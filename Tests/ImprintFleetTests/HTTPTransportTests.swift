@@ -1,4 +1,5 @@
 import Foundation
+import ImprintStore
 import TestSupport
 import Testing
 
@@ -26,5 +27,21 @@ import Testing
         defer { server.stop() }
         let answer = try await HTTPTransport().post(server.url, headers: [:], body: Array("body".utf8), limit: 4)
         #expect(answer.status == 200 && answer.body == Array("ydob".utf8))
+    }
+
+    @Test(
+        "Only a connection that may work later is tried again; a server that is not trusted is an error with advice",
+        arguments: [
+            (HTTPError.failed("it refused"), true, "Check the URL and that the SuperLink is running."),
+            (.invalidResponse("no status line"), true, "Check the URL and that the SuperLink is running."),
+            (.noProxy("the name is unknown"), true, "https_proxy"),
+            (.untrusted("it is self-signed", certificates: nil), false, "SSL_CERT_FILE"),
+            (.untrusted("it is self-signed", certificates: "/ca.pem"), false, "/ca.pem"),
+        ])
+    func failedConnection(error: HTTPError, isTransient: Bool, advice: String) throws {
+        let failure = FleetError(error, of: try #require(URL(string: "https://user:secret@fleet.example:8000/v1")))
+        #expect(failure.isTransient == isTransient)
+        #expect(failure.description.hasPrefix("https://fleet.example:8000/v1: "), "\(failure)")
+        #expect(failure.description.contains(advice), "\(failure)")
     }
 }

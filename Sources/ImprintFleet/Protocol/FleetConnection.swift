@@ -64,13 +64,23 @@ struct HTTPTransport: FleetTransport {
                     url: url.redacted, status: 302, code: nil, detail: "it redirects to another address")
             }
         } catch let error as HTTPError {
-            throw FleetError.unavailable(url: url.redacted, reason: error.reason)
+            throw FleetError(error, of: url)
         } catch StoreError.tooSlow {
             throw FleetError.unavailable(url: url.redacted, reason: "it did not answer in \(times.answer)")
         } catch is StoreError {
             throw FleetError.unavailable(url: url.redacted, reason: "its answer did not end in \(times.total)")
         }
         return received.withLock { $0 }
+    }
+}
+
+extension FleetError {
+    /// Creates the error of a failed request.
+    init(_ error: HTTPError, of url: URL) {
+        switch error {
+        case .untrusted, .noProxy: self = .noConnection(error.storeError(url: url, byteCount: 0))
+        case .failed, .invalidResponse: self = .unavailable(url: url.redacted, reason: error.reason)
+        }
     }
 }
 

@@ -81,7 +81,9 @@ package enum HTTPError: Error, Equatable {
         }
     }
 
-    func storeError(url: URL, byteCount: Int) -> StoreError {
+    /// Returns the error of a download.
+    /// - Parameter byteCount: The number of bytes received so far.
+    package func storeError(url: URL, byteCount: Int) -> StoreError {
         switch self {
         case .failed(let reason): .interrupted(url: url.redacted, byteCount: byteCount, reason: reason)
         case .invalidResponse(let reason): .invalidResponse(url: url.redacted, reason: reason)
