@@ -3,6 +3,8 @@
 import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
+// Optimization would double the time to compile tests. The tests of layers and images, which compute reference values, have it.
+let testSettings = settings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
 let package = Package(
     name: "imprint",
@@ -240,7 +242,8 @@ let package = Package(
         .executableTarget(
             name: "TutorialApp", dependencies: ["Imprint", "ImprintStore"], path: "Tests/TutorialApp",
             swiftSettings: settings),
-        .testTarget(name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "ImprintCoreTests", dependencies: ["ImprintCore", "TestSupport"], swiftSettings: testSettings),
         .testTarget(
             name: "ImprintImagesTests", dependencies: ["ImprintImages", "ImprintSynthesis", "TestSupport"],
             exclude: ["Fixtures"],
@@ -251,10 +254,10 @@ let package = Package(
         .testTarget(
             name: "FileFormatTests",
             dependencies: ["ImprintModel", "ImprintInterop", "CImprintKernels", "CHeapMeter", "TestSupport"],
-            exclude: ["Fixtures"], swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: testSettings),
         .testTarget(
             name: "FuzzTargetTests", dependencies: ["FuzzTargets", "SafetensorsReader", "TestSupport"],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "ImprintTests",
             dependencies: [
@@ -262,14 +265,14 @@ let package = Package(
                 "CHeapMeter", "TestSupport",
             ],
             exclude: ["Fixtures"],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "ImprintStoreTests",
             dependencies: [
                 "ImprintStore", "Imprint", "ImprintModel", "ImprintCore", "InstallLoop", "ModelReader", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "ImprintFleetTests",
             dependencies: [
@@ -277,7 +280,7 @@ let package = Package(
                 "ImprintTraining", "ImprintStore", "ImprintCore", "TestSupport", "imprint-cli",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
-            exclude: ["Fixtures"], swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: testSettings),
         .testTarget(
             name: "ImprintBaseModelsTests",
             dependencies: [
@@ -285,7 +288,7 @@ let package = Package(
                 "ImprintImages",
                 "ImprintCore", "TestSupport", "imprint-cli",
             ],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
             name: "BrowserTests",
             dependencies: [
@@ -295,7 +298,7 @@ let package = Package(
                 .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "FlyingSocks", package: "FlyingFox"),
             ],
-            exclude: ["Fixtures"], swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: testSettings),
         .testTarget(
             name: "ImprintServeTests",
             dependencies: [
@@ -303,11 +306,11 @@ let package = Package(
                 "TestSupport",
                 "imprint-cli",
             ],
-            exclude: ["Fixtures"], swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: testSettings),
         .testTarget(
             name: "ImprintModelGeneratorTests",
             dependencies: ["ImprintModelGenerator", "Imprint", "ImprintTraining", "TestSupport"],
-            exclude: ["Fixtures"], swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: testSettings),
         // Builds docs/examples and temporary packages like a user.
         .testTarget(
             name: "ExampleTests",
@@ -315,9 +318,10 @@ let package = Package(
                 "ImprintModel", "ImprintInterop", "ImprintImages", "ImprintNetwork", "TestSupport", "imprint-cli",
                 "TutorialApp",
             ],
-            swiftSettings: settings),
+            swiftSettings: testSettings),
         .testTarget(
-            name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"], swiftSettings: settings),
+            name: "ImprintBenchmarksTests", dependencies: ["ImprintBenchmarks", "TestSupport"],
+            swiftSettings: testSettings),
         .testTarget(
             name: "CLITests",
             dependencies: [
@@ -326,7 +330,7 @@ let package = Package(
                 "SaveLoop",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            exclude: ["Fixtures"], swiftSettings: settings),
+            exclude: ["Fixtures"], swiftSettings: testSettings),
     ],
     swiftLanguageModes: [.v6]
 )
