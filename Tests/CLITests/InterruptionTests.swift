@@ -260,21 +260,19 @@ import Testing
     func foreignFiles() throws {
         try withTemporaryFolder { folder in
             try writeImages(to: folder.appending(path: "photos"), count: 16)
+            // The only checkpoint is the one at the end, so that none is being saved when its file appears.
             let run = try shell(
                 """
                 touch lines
-                $imprint train photos --output m.imprint --report r.html --checkpoint run --checkpoint-interval 0 --epochs 100000 \\
+                $imprint train photos --output m.imprint --report r.html --checkpoint run --checkpoint-interval 1000 --epochs 100000 \\
                     --input-size 16 --width 0.25 --json > lines &
                 while [ $(wc -l < lines) -lt 3 ] && kill -0 $!; do sleep 0.05; done
                 echo mine | tee m.imprint > r.html
-                echo mine > mine && mv mine run/checkpoint.safetensors
-                # Until the next checkpoint.
-                next=$(($(wc -l < lines) + 2))
-                while [ $(wc -l < lines) -lt $next ] && kill -0 $!; do sleep 0.05; done
+                mkdir -p run && echo mine > run/checkpoint.safetensors
                 kill -INT $!
                 wait $!
                 """, folder: folder)
-            #expect(run.status == 1, "the checkpoint could not be written")
+            #expect(run.status == 130)
             for name in ["m.imprint", "r.html", "run/checkpoint.safetensors"] {
                 #expect(try String(contentsOf: folder.appending(path: name), encoding: .utf8) == "mine\n", "\(name)")
             }
